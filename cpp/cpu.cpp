@@ -1,0 +1,20 @@
+#include "cpu.hpp"
+
+namespace tacit {
+
+InstructionSet best_instruction_set() noexcept {
+#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+  // IFMA brings the 52-bit multiply that the integer kernels are built on.
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512ifma")) {
+    return InstructionSet::avx512;
+  }
+#endif
+  return InstructionSet::portable;
+}
+
+std::string_view name(InstructionSet set) noexcept {
+  return set == InstructionSet::avx512 ? "avx512" : "portable";
+}
+
+}  // namespace tacit

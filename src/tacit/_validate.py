@@ -1,0 +1,66 @@
+"""Checks on parameters; each returns the value in its plain Python type or raises."""
+
+import math
+import numbers
+from enum import StrEnum
+from typing import TypeVar
+
+from tacit.errors import InvalidParameter
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+COUNT_MAX = 10**12
+"""Largest number of repetitions accepted; sums of so many terms still stay far from overflow."""
+
+
+def _real(name: str, value: object, expected: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidParameter(f"{name} must be {expected}, got {value!r}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidParameter(
+            f"{name} must be {expected}, got a number too large for a float"
+        ) from None
+
+
+def positive(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it is a positive finite number."""
+    expected = "a positive finite number"
+    number = _real(name, value, expected)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidParameter(f"{name} must be {expected}, got {value}; {hint}")
+    return number
+
+
+def probability(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it lies strictly between 0 and 1."""
+    expected = "a number strictly between 0 and 1"
+    number = _real(name, value, expected)
+    if not 0 < number < 1:
+        raise InvalidParameter(f"{name} must be {expected}, got {value}; {hint}")
+    return number
+
+
+def positive_integer(name: str, value: object, hint: str) -> int:
+    """Return `value` as an int if it is a whole number from 1 to `COUNT_MAX`."""
+    expected = f"a whole number from 1 to {COUNT_MAX:,}"
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral):
+        number = int(value)
+        if 1 <= number <= COUNT_MAX:
+            return number
+    raise InvalidParameter(f"{name} must be {expected}, got {value}; {hint}")
+
+
+def text(name: str, value: object, hint: str) -> str:
+    """Return `value` if it is a non-empty line of text."""
+    if not isinstance(value, str) or not value.strip() or "\n" in value:
+        raise InvalidParameter(f"{name} must be one non-empty line of text, got {value!r}; {hint}")
+    return value
+
+
+def choice(name: str, value: object, kind: type[Choice]) -> Choice:
+    """Return the member of `kind` that `value` is or names."""
+    if isinstance(value, str) and value in list(kind):
+        return kind(value)
+    raise InvalidParameter(f"{name} must be one of {', '.join(kind)}, got {value!r}")

@@ -1,0 +1,81 @@
+"""The `tacit` command and how it fails.
+
+Exit codes: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted.
+"""
+
+import sys
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from tacit._version import __version__
+from tacit.cli import budget, demo, doctor
+from tacit.errors import CheckFailed, TacitError
+
+app = typer.Typer(
+    name="tacit",
+    no_args_is_help=True,
+    add_completion=False,
+    help="Recommenders trained under differential privacy, released with a certificate anybody "
+    "can check.",
+    epilog="Start with: tacit demo",
+)
+app.add_typer(budget.app, name="budget")
+app.command(name="demo", epilog="Example: tacit demo")(demo.demo)
+app.command(name="doctor", epilog="Example: tacit doctor --json")(doctor.doctor)
+
+# Typer re-exports BadParameter but not its base, the error of every misuse of the command line.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"tacit {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code; errors become one line on stderr."""
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(args=arguments, prog_name="tacit", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except _UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            sys.stderr.write(error.format_message() + "\n")
+        else:
+            _fail(" ".join(error.format_message().split()))
+        return 2
+    except CheckFailed as error:
+        _fail(str(error))
+        return 1
+    except TacitError as error:
+        _fail(str(error))
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted")
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has gone; leave nothing for the interpreter to flush to them.
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+
+
+def _fail(message: str) -> None:
+    sys.stderr.write(f"error: {message}\n")

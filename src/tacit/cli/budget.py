@@ -1,0 +1,224 @@
+"""`tacit budget`: what releases cost, and how much noise a budget needs."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli.console import Delta, Json, Plot, emit_json, say, table, warn
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="What do releases cost, and how much noise does a budget need? Reads no private data.",
+)
+
+
+@app.command(
+    epilog="Example: tacit budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 "
+    "--delta 1e-5"
+)
+def paper(
+    epsilon_i: Annotated[float, typer.Option(help="ε of one iteration, in (0, 1).")],
+    delta_i: Annotated[float, typer.Option(help="δ of one iteration; the paper uses 0.01.")],
+    iterations: Annotated[int, typer.Option(help="Number of iterations J.")],
+    delta: Delta = 1e-5,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Account for the paper's noise: its own ε beside the exact one.
+
+    The numbers hold for a mechanism whose sensitivity is bounded at every step. The paper's own
+    algorithm is not one, so for it they are claims.
+    """
+    from tacit.privacy.accounting.accounts import account, steps_of
+    from tacit.privacy.accounting.paper import paper_account
+
+    claimed = paper_account(
+        epsilon_i=epsilon_i, delta_i=delta_i, iterations=iterations, delta=delta
+    )
+    for warning in claimed.warnings:
+        warn(warning)
+    ratios = [steps_of(claimed.noise_multiplier, iterations)]
+    document = asdict(claimed) | asdict(account(ratios, delta)) | {"mu": claimed.mu}
+    document["warnings"] = list(claimed.warnings)
+    _draw(plot, ratios, delta)
+    if json:
+        emit_json(document)
+        return
+    say(f"{iterations} iterations at epsilon_i = {epsilon_i:g}, delta_i = {delta_i:g}")
+    alpha = ("alpha", f"{claimed.alpha:.4f}", "the paper's best Rényi order")
+    say(table([alpha, *_rows(document)]))
+
+
+@app.command(
+    epilog="Examples: tacit budget compose --noise-multiplier 5 --count 100 --delta 1e-5   |   "
+    "tacit budget compose release-1/ release-2/ --delta 1e-5"
+)
+def compose(
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RELEASE]...",
+            help="Release folders, certificates or ledger files of the same data.",
+            show_default=False,
+        ),
+    ] = None,
+    noise_multiplier: Annotated[
+        list[float] | None,
+        typer.Option(help="Noise scale divided by sensitivity; may be repeated.", metavar="RATIO"),
+    ] = None,
+    count: Annotated[
+        list[int] | None,
+        typer.Option(help="How many releases have that noise; once for each multiplier."),
+    ] = None,
+    delta: Delta = 1e-5,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Add up what several releases cost together.
+
+    Give either noise multipliers with counts, or releases of the same data.
+    """
+    from tacit.errors import InvalidParameter
+
+    if bool(releases) == bool(noise_multiplier):
+        raise InvalidParameter(
+            "give either releases or --noise-multiplier with --count; see tacit budget compose "
+            "--help"
+        )
+    if releases:
+        if count:
+            raise InvalidParameter("--count goes with --noise-multiplier, not with releases")
+        _compose_releases(releases, delta, plot, json)
+    else:
+        _compose_multipliers(noise_multiplier or [], count, delta, plot, json)
+
+
+@app.command(epilog="Example: tacit budget calibrate --epsilon 1 --delta 1e-5 --count 100")
+def calibrate(
+    epsilon: Annotated[float, typer.Option(help="Overall ε that must not be exceeded.")],
+    delta: Delta = 1e-5,
+    count: Annotated[int, typer.Option(help="Over how many equal releases it is spent.")] = 1,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Find the least noise that keeps a budget; rounded towards more noise."""
+    from tacit.privacy.accounting.accounts import steps_of
+    from tacit.privacy.budget import Budget
+    from tacit.privacy.calibration import noise_multiplier
+
+    budget = Budget.from_epsilon(epsilon, delta)
+    multiplier = noise_multiplier(budget.mu, count)
+    _draw(plot, [steps_of(multiplier, count)], delta)
+    if json:
+        emit_json(asdict(budget) | {"count": count, "noise_multiplier": multiplier})
+        return
+    each = "noise scale / sensitivity" + (" of each release" if count > 1 else "")
+    say(f"epsilon = {epsilon:g} at delta = {delta:g}, spent on {_releases(count)}")
+    say(
+        table(
+            [
+                ("mu", f"{budget.mu:.8g}", "total Gaussian-DP parameter"),
+                ("noise_multiplier", f"{multiplier:.8g}", each),
+            ]
+        )
+    )
+
+
+def _compose_multipliers(
+    multipliers: list[float],
+    counts: list[int] | None,
+    delta: float,
+    plot: Path | None,
+    json: bool,
+) -> None:
+    from tacit.errors import InvalidParameter
+    from tacit.privacy.accounting.accounts import account, steps_of
+
+    counts = counts or [1] * len(multipliers)
+    if len(counts) != len(multipliers):
+        raise InvalidParameter(
+            f"give one --count for each --noise-multiplier, got {len(counts)} and "
+            f"{len(multipliers)}"
+        )
+    ratios = [steps_of(*pair) for pair in zip(multipliers, counts, strict=True)]
+    document = asdict(account(ratios, delta)) | {"count": sum(counts)}
+    _draw(plot, ratios, delta)
+    if json:
+        emit_json(document)
+        return
+    say(f"{_releases(sum(counts))} together")
+    say(table(_rows(document)))
+
+
+def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: bool) -> None:
+    from tacit.privacy.accounting import gaussian
+    from tacit.privacy.accounting.accounts import account
+    from tacit.privacy.certificate import Certificate, read_ledger
+    from tacit.privacy.ledger import Status, combine
+
+    ledgers = [read_ledger(path) for path in paths]
+    together = Certificate.from_ledger(combine(ledgers), delta)
+    document: dict[str, Any] = {
+        "status": together.status,
+        "reasons": list(together.reasons),
+        "unit": together.unit,
+        "epsilon": together.epsilon,
+        "count": len(together.ledger.events),
+        "releases": [],
+    }
+    for path, ledger in zip(paths, ledgers, strict=True):
+        finite = ledger.status is not Status.NONE
+        mu = ledger.mu() if finite else None
+        epsilon = gaussian.epsilon_upper(delta, mu) if mu is not None else None
+        document["releases"].append(
+            {"path": str(path), "status": ledger.status, "mu": mu, "epsilon": epsilon}
+        )
+    if together.status is Status.NONE:
+        document |= {"delta": delta, "mu": None}
+        if plot is not None:
+            warn("nothing to plot: a release without noise has no finite epsilon")
+    else:
+        ratios = together.ledger.ratios()
+        document |= asdict(account(ratios, delta))
+        _draw(plot, ratios, delta)
+    if together.status is not Status.PROVEN:
+        warn(f"status {together.status}: {'; '.join(together.reasons)}")
+    if json:
+        emit_json(document)
+        return
+    say(f"{len(paths)} release(s) of the same data, unit `{together.unit}`: {together.status}")
+    say(table([_release_row(release) for release in document["releases"]]))
+    if together.status is Status.NONE:
+        say("together: no guarantee")
+    else:
+        say("together:")
+        say(table(_rows(document)))
+
+
+def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the table of a document with the fields of `Accounts`."""
+    from tacit.privacy.accounting.accounts import ACCOUNTANTS
+
+    remarks = {"mu": "total Gaussian-DP parameter"} | {
+        name: f"{label}, at delta = {document['delta']:g}" for name, label in ACCOUNTANTS.items()
+    }
+    return [(name, f"{document[name]:.6f}", remark) for name, remark in remarks.items()]
+
+
+def _release_row(release: dict[str, Any]) -> tuple[str, str, str]:
+    spent = "no guarantee" if release["mu"] is None else f"mu = {release['mu']:.6f}"
+    return release["path"], spent, release["status"]
+
+
+def _releases(count: int) -> str:
+    return "1 release" if count == 1 else f"{count:,} releases"
+
+
+def _draw(plot: Path | None, ratios: list[tuple[float, int]], delta: float) -> None:
+    if plot is None:
+        return
+    from tacit.privacy.plots import plot_accountants
+
+    plot_accountants(plot, ratios, delta)

@@ -1,0 +1,38 @@
+"""The exceptions of Tacit, one tree.
+
+::
+
+    TacitError
+    ├── InvalidInput        what was given is not usable; nothing was changed
+    │   ├── InvalidParameter    a number or option, also a ValueError
+    │   └── InvalidDocument     a ledger, certificate or other file
+    ├── CheckFailed         a check that was asked for did not pass
+    └── MissingExtra        an optional dependency is not installed
+
+A message says what was expected, what came and what to do next, in one line, and never prints a
+value that comes from private data.
+"""
+
+
+class TacitError(Exception):
+    """Root of every error that Tacit raises on purpose."""
+
+
+class InvalidInput(TacitError):
+    """What was given is not usable; nothing was changed."""
+
+
+class InvalidParameter(InvalidInput, ValueError):
+    """A number or option lies outside what the function accepts."""
+
+
+class InvalidDocument(InvalidInput):
+    """A ledger, certificate or other file cannot be read as what it should be."""
+
+
+class CheckFailed(TacitError):
+    """A check that was asked for did not pass."""
+
+
+class MissingExtra(TacitError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""

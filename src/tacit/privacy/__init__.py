@@ -1,0 +1,1 @@
+"""What a guarantee is: units, budgets, events, accounting, certificates."""

@@ -1,0 +1,1 @@
+"""What Gaussian releases cost: the exact curve, and the bounds it is compared with."""

@@ -1,0 +1,300 @@
+"""The certificate: what a ledger guarantees, for machines and in plain words.
+
+Every number is computed from the ledger and rounded towards privacy; none is typed in. Reading a
+certificate recomputes it from the ledger it carries. Nothing here reads private data.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit import _json
+from tacit.errors import CheckFailed, InvalidDocument, InvalidParameter
+from tacit.privacy.accounting import gaussian
+from tacit.privacy.ledger import FORMAT as LEDGER_FORMAT
+from tacit.privacy.ledger import Ledger, Status
+from tacit.privacy.units import Unit
+
+FORMAT = "tacit-certificate"
+VERSION = 1
+
+CURVE_DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+GROUP_SIZES = (1, 10, 100)
+
+MU_CERTIFIED_MAX = 1e6
+"""Largest μ a certificate is issued for; it leaves room for the group lines."""
+
+TOLERANCE = 1e-9
+"""Relative difference allowed between a certificate and its recomputation elsewhere."""
+
+NOTES = (
+    "Releases of the same data add up: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
+    "`tacit budget compose` computes what several cost together.",
+    "Training several times and keeping the run with the best held-out error is not covered: "
+    "the choice itself depends on private data. Book every run, or choose without looking.",
+    "The guarantee holds against whoever sees this release with any other knowledge. "
+    "It says nothing about what else the data owner shows to anybody.",
+)
+PROVES = (
+    "Checking a certificate proves its arithmetic: that the ledger it carries, if true, gives "
+    "this guarantee."
+)
+DOES_NOT_PROVE = (
+    "It does not prove that the ledger was honestly kept: that every release was booked, "
+    "with the noise and the bound it states. That rests on whoever ran the training."
+)
+
+_STATUS_WORDS = {
+    Status.PROVEN: "Every release in the ledger has a proven bound and secure noise.",
+    Status.CLAIMED: "The numbers are a published claim that has no valid proof. "
+    "Do not rely on them.",
+    Status.VOID: "The noise can be repeated by anybody, so nothing is hidden. "
+    "The numbers are what secure noise would have given.",
+    Status.NONE: "Not private: something left without noise. There is no guarantee.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupLine:
+    """The guarantee for several ratings of one person (under `user`: for several people)."""
+
+    size: int
+    mu: float
+    epsilon: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a ledger guarantees at `delta`; build one with `Certificate.from_ledger`.
+
+    `epsilon`, `mu`, `curve` (pairs of δ and ε), `attacker` (pairs of false-positive rate and the
+    best true-positive rate) and `group` are None or empty when the status is `none`.
+    """
+
+    ledger: Ledger
+    status: Status
+    reasons: tuple[str, ...]
+    unit: Unit
+    delta: float
+    epsilon: float | None
+    mu: float | None
+    curve: tuple[tuple[float, float], ...]
+    attacker: tuple[tuple[float, float], ...]
+    group: tuple[GroupLine, ...]
+
+    @classmethod
+    def from_ledger(cls, ledger: Ledger, delta: float) -> "Certificate":
+        """Compute the certificate of a ledger that has at least one event."""
+        ledger = Ledger(ledger.events, run=ledger.run)
+        delta, unit, status = gaussian.check_delta(delta), ledger.unit, ledger.status
+        mu: float | None = None
+        epsilon: float | None = None
+        curve: tuple[tuple[float, float], ...] = ()
+        attacker: tuple[tuple[float, float], ...] = ()
+        group: tuple[GroupLine, ...] = ()
+        if status is not Status.NONE:
+            mu = ledger.mu()
+            if mu > MU_CERTIFIED_MAX:
+                raise InvalidParameter(
+                    f"the ledger adds up to mu = {mu:g}, which hides nothing; "
+                    "release it as not private or add noise"
+                )
+            epsilon = gaussian.epsilon_upper(delta, mu)
+            curve = tuple((each, gaussian.epsilon_upper(each, mu)) for each in CURVE_DELTAS)
+            attacker = tuple((rate, _rate_upper(rate, mu)) for rate in FALSE_POSITIVE_RATES)
+            group = tuple(_group_line(ledger, size, delta) for size in GROUP_SIZES)
+        return cls(
+            ledger=ledger,
+            status=status,
+            reasons=ledger.reasons,
+            unit=unit,
+            delta=delta,
+            epsilon=epsilon,
+            mu=mu,
+            curve=curve,
+            attacker=attacker,
+            group=group,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON types."""
+        facts = self.unit.facts
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "status": self.status,
+            "reasons": list(self.reasons),
+            "statement": {
+                "unit": self.unit,
+                "relation": facts.relation,
+                "hides": facts.hides,
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "mu": self.mu,
+            },
+            "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in self.curve],
+            "attacker": [
+                {"false_positive_rate": false, "true_positive_rate": true}
+                for false, true in self.attacker
+            ],
+            "group": [
+                {"size": line.size, "of": facts.member, "mu": line.mu, "epsilon": line.epsilon}
+                for line in self.group
+            ],
+            "not_hidden": list(facts.not_hidden),
+            "notes": list(NOTES),
+            "checking": {"proves": PROVES, "does_not_prove": DOES_NOT_PROVE},
+            "ledger": self.ledger.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: object) -> "Certificate":
+        """Recompute a certificate from the ledger in `document` and compare.
+
+        Raises `CheckFailed` if a number or the status in the document is not what its ledger gives.
+        The sentences are not compared: they are written anew from the ledger.
+        """
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InvalidDocument(f"a certificate must be an object whose format is {FORMAT!r}")
+        if document.get("version") != VERSION or isinstance(document["version"], bool):
+            raise InvalidDocument(
+                f"this Tacit reads certificates of version {VERSION}, "
+                f"got version {document.get('version')!r}; use a Tacit that knows it"
+            )
+        statement = document.get("statement")
+        if not isinstance(statement, dict) or "delta" not in statement:
+            raise InvalidDocument("a certificate must have a statement with a delta")
+        ledger = Ledger.from_dict(document.get("ledger"))
+        try:
+            certificate = cls.from_ledger(ledger, statement["delta"])
+        except InvalidParameter as error:
+            raise InvalidDocument(f"a certificate is not valid: {error}") from None
+        _compare(document, certificate.to_dict())
+        return certificate
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate as JSON to a new file."""
+        _json.write(Path(path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Certificate":
+        """Read and recompute a certificate file."""
+        return cls.from_dict(_json.read(Path(path)))
+
+    def to_text(self) -> str:
+        """Return the certificate in plain words."""
+        return "\n".join(_lines(self)) + "\n"
+
+
+def read_ledger(path: str | Path) -> Ledger:
+    """Return the ledger in a release folder, a certificate or a ledger file.
+
+    A certificate is recomputed from its ledger on the way.
+    """
+    path = Path(path)
+    file = path / "certificate.json" if path.is_dir() else path
+    if path.is_dir() and not file.exists():
+        raise InvalidDocument(f"{path} has no certificate.json; give a release folder")
+    document = _json.read(file)
+    kind = document.get("format") if isinstance(document, dict) else None
+    if kind not in (FORMAT, LEDGER_FORMAT):
+        raise InvalidDocument(f"{file} is neither a Tacit certificate nor a ledger")
+    try:
+        if kind == FORMAT:
+            return Certificate.from_dict(document).ledger
+        return Ledger.from_dict(document)
+    except (InvalidDocument, CheckFailed) as error:
+        raise type(error)(f"{file}: {error}") from None
+
+
+def _rate_upper(rate: float, mu: float) -> float:
+    return min(1.0, gaussian.true_positive_rate(rate, mu) * (1 + 1e-12))
+
+
+def _group_line(ledger: Ledger, size: int, delta: float) -> GroupLine:
+    mu = ledger.mu(group=size)
+    return GroupLine(size=size, mu=mu, epsilon=gaussian.epsilon_upper(delta, mu))
+
+
+def _compare(stated: dict[str, Any], computed: dict[str, Any]) -> None:
+    """Raise unless every number and the status of `stated` are those of `computed`."""
+    for key in ("status", "reasons", "curve", "attacker", "group"):
+        _compare_value(key, stated.get(key), computed[key])
+    for key in ("unit", "relation", "epsilon", "delta", "mu"):
+        _compare_value(key, stated["statement"].get(key), computed["statement"][key])
+
+
+def _compare_value(where: str, stated: Any, computed: Any) -> None:
+    parts: list[tuple[str, Any, Any]] = []
+    if isinstance(computed, dict):
+        matches = isinstance(stated, dict) and stated.keys() == computed.keys()
+        parts = [(f"{where}.{key}", key, value) for key, value in computed.items()]
+    elif isinstance(computed, list):
+        matches = isinstance(stated, list) and len(stated) == len(computed)
+        parts = [(f"{where}[{index}]", index, value) for index, value in enumerate(computed)]
+    elif isinstance(computed, float):
+        is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
+        matches = is_number and math.isclose(stated, computed, rel_tol=TOLERANCE)
+    else:
+        matches = not isinstance(stated, bool) and stated == computed
+    if not matches:
+        raise CheckFailed(
+            f"the certificate does not follow from its ledger: {where} should be {computed!r}"
+        )
+    for part, key, value in parts:
+        _compare_value(part, stated[key], value)
+
+
+def _ceil(value: float, digits: int = 4) -> str:
+    """Return `value` with `digits` decimals, rounded up."""
+    scale = 10.0**digits
+    return f"{math.ceil(value * scale) / scale:.{digits}f}"
+
+
+def _lines(certificate: Certificate) -> list[str]:
+    facts = certificate.unit.facts
+    lines = [
+        f"Privacy certificate: {certificate.status}",
+        _STATUS_WORDS[certificate.status],
+        *(f"  - {reason}" for reason in certificate.reasons),
+        "",
+    ]
+    if certificate.epsilon is not None and certificate.mu is not None:
+        lines += [
+            f"What is hidden: {facts.hides} (unit `{certificate.unit}`).",
+            f"Two data sets are neighbours when {facts.relation}.",
+            f"epsilon = {_ceil(certificate.epsilon)} at delta = {certificate.delta:g}; "
+            f"mu = {_ceil(certificate.mu, 6)}.",
+            "",
+            "An attacker who knows everything else and wants to tell two neighbours apart:",
+            *(
+                f"  at {100 * false:g} % false alarms detects at most {_ceil(100 * true, 2)} %"
+                for false, true in certificate.attacker
+            ),
+            "",
+            "The same guarantee at other delta:",
+            *(
+                f"  delta = {delta:g}: epsilon = {_ceil(epsilon)}"
+                for delta, epsilon in certificate.curve
+            ),
+            "",
+            _group_heading(certificate.unit),
+            *(
+                f"  {line.size}: mu = {_ceil(line.mu, 6)}, epsilon = {_ceil(line.epsilon)}"
+                for line in certificate.group
+            ),
+            "",
+            "What is not hidden:",
+            *(f"  - {sentence}" for sentence in facts.not_hidden),
+            "",
+        ]
+    lines += [*NOTES, "", PROVES, DOES_NOT_PROVE]
+    return lines
+
+
+def _group_heading(unit: Unit) -> str:
+    if unit is Unit.USER:
+        return "For so many people together:"
+    return "For so many ratings of one person together:"

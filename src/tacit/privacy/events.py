@@ -1,0 +1,137 @@
+"""Events: what left the private side, one frozen record for each release.
+
+An event holds public facts only: a bound, a noise scale, a purpose. It never holds a value that
+depends on the ratings.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from tacit import _validate
+from tacit.errors import InvalidDocument, InvalidParameter
+from tacit.privacy.accounting import gaussian
+from tacit.privacy.units import Unit
+
+
+class Rows(StrEnum):
+    """What the rows of a released table are indexed by; it decides how a group adds up.
+
+    The g ratings of one person fall on g different rows of an item table, each moving its own row
+    (√g together), but all on the same row of a user table or in the same total (g together).
+    """
+
+    ITEMS = "items"
+    USERS = "users"
+    TOTAL = "total"
+
+
+class Noise(StrEnum):
+    """Where the noise came from: a secure source, or one seeded for tests, which hides nothing."""
+
+    SECURE = "secure"
+    TEST = "test"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianRelease:
+    """A table released once with independent Gaussian noise on every coordinate.
+
+    For every pair of neighbouring data sets under `unit`, and any outcome of the events before,
+    the exact tables differ by at most `sensitivity` in L2 norm. The noise is N(0, noise_scale²).
+    The event alone is then exactly μ-GDP with μ = sensitivity/noise_scale.
+
+    Parameters
+    ----------
+    purpose
+        What the table is for, in words.
+    unit
+        The unit under which `sensitivity` bounds the change.
+    sensitivity, noise_scale
+        In the same scale; both positive.
+    rows
+        What the table is indexed by.
+    noise
+        Whether the noise was secure.
+    flaw
+        Why no valid proof supports `sensitivity`; None if one does.
+    """
+
+    type: ClassVar[str] = "gaussian"
+
+    purpose: str
+    unit: Unit
+    sensitivity: float
+    noise_scale: float
+    rows: Rows
+    noise: Noise
+    flaw: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+        _set(self, "rows", _validate.choice("rows", self.rows, Rows))
+        _set(self, "noise", _validate.choice("noise", self.noise, Noise))
+        for name in ("sensitivity", "noise_scale"):
+            value = _validate.positive(name, getattr(self, name), "derive it from a proven bound")
+            _set(self, name, value)
+        gaussian.check_mu(self.mu)
+        if self.flaw is not None:
+            _validate.text("flaw", self.flaw, "say in a sentence what the proof lacks, or omit it")
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP parameter of this event alone."""
+        return self.sensitivity / self.noise_scale
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactRelease:
+    """A value that depends on the ratings and left without noise: no guarantee survives it."""
+
+    type: ClassVar[str] = "exact"
+
+    purpose: str
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+
+
+Event = GaussianRelease | ExactRelease
+
+_TYPES: dict[str, type[Event]] = {kind.type: kind for kind in (GaussianRelease, ExactRelease)}
+
+
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """Return the event as JSON types; optional facts that are absent are left out."""
+    facts = {name: getattr(event, name) for name in event.__dataclass_fields__}
+    return {"type": event.type} | {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def event_from_dict(document: object) -> Event:
+    """Return the event that `event_to_dict` wrote, checking everything."""
+    if not isinstance(document, dict) or document.get("type") not in _TYPES:
+        raise InvalidDocument(f"an event must be an object whose type is one of {sorted(_TYPES)}")
+    kind = _TYPES[document["type"]]
+    facts = {name: fact for name, fact in document.items() if name != "type"}
+    unknown = facts.keys() - kind.__dataclass_fields__.keys()
+    if unknown:
+        raise InvalidDocument(f"a {kind.type} event has no field {sorted(unknown)[0]!r}")
+    if any(fact is None for fact in facts.values()):
+        raise InvalidDocument("an event leaves an absent field out instead of giving null")
+    try:
+        return kind(**facts)
+    except TypeError:
+        raise InvalidDocument(f"a {kind.type} event lacks one of its fields") from None
+    except InvalidParameter as error:
+        raise InvalidDocument(f"an event is not valid: {error}") from None
+
+
+def _check_common(event: Event) -> None:
+    _validate.text("purpose", event.purpose, "say what the released table is for")
+    _set(event, "unit", _validate.choice("unit", event.unit, Unit))
+
+
+def _set(event: Event, name: str, value: object) -> None:
+    """Normalise a field of a frozen event while it is being built."""
+    object.__setattr__(event, name, value)

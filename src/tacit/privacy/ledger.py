@@ -1,0 +1,187 @@
+"""The ledger: every release of a run in order, and what they cost together.
+
+Events are appended before their noise is drawn, never changed and never removed. All are of one
+unit, since guarantees under different neighbouring relations do not add up.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tacit import _json
+from tacit.errors import InvalidDocument, InvalidParameter
+from tacit.privacy.accounting import gaussian
+from tacit.privacy.events import (
+    Event,
+    ExactRelease,
+    GaussianRelease,
+    Noise,
+    Rows,
+    event_from_dict,
+    event_to_dict,
+)
+from tacit.privacy.units import Unit
+
+FORMAT = "tacit-ledger"
+VERSION = 1
+
+
+class Status(StrEnum):
+    """How far a guarantee can be relied on, best first."""
+
+    PROVEN = "proven"
+    CLAIMED = "claimed"
+    VOID = "void"
+    NONE = "none"
+
+
+class Ledger:
+    """An append-only list of events of one run.
+
+    Parameters
+    ----------
+    run
+        A random name that tells two runs apart; drawn afresh when omitted.
+    events
+        Events already booked.
+    """
+
+    def __init__(self, events: Iterable[Event] = (), *, run: str | None = None) -> None:
+        self.run = secrets.token_hex(16) if run is None else run
+        if not (len(self.run) == 32 and set(self.run) <= set("0123456789abcdef")):
+            raise InvalidParameter(f"run must be 32 hexadecimal digits, got {self.run!r}; omit it")
+        self._events: list[Event] = []
+        for event in events:
+            self.append(event)
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self._events)} events, run={self.run!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ledger):
+            return NotImplemented
+        return self.run == other.run and self.events == other.events
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events in the order they were booked."""
+        return tuple(self._events)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that all events share."""
+        if not self._events:
+            raise InvalidParameter("the ledger is empty: nothing was released, so it has no unit")
+        return self._events[0].unit
+
+    def append(self, event: Event) -> None:
+        """Book `event`; it counts from now on, whether or not its noise is ever drawn."""
+        if self._events and event.unit != self.unit:
+            raise InvalidParameter(
+                f"an event under unit {event.unit} does not add up with a ledger under {self.unit};"
+                " keep one ledger for each unit"
+            )
+        self._events.append(event)
+
+    @property
+    def status(self) -> Status:
+        """The worst that any event makes of the guarantee."""
+        if any(isinstance(event, ExactRelease) for event in self._events):
+            return Status.NONE
+        if any(event.noise is Noise.TEST for event in self._gaussian()):
+            return Status.VOID
+        if any(event.flaw is not None for event in self._gaussian()):
+            return Status.CLAIMED
+        return Status.PROVEN
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the status is not `proven`, each reason once."""
+        reasons: dict[str, None] = {}
+        for event in self._events:
+            if isinstance(event, ExactRelease):
+                reasons[f"released without noise: {event.purpose}"] = None
+            elif event.noise is Noise.TEST:
+                reasons["the noise came from the source for tests, which anybody can repeat"] = None
+            if isinstance(event, GaussianRelease) and event.flaw is not None:
+                reasons[event.flaw] = None
+        return tuple(reasons)
+
+    def ratios(self) -> list[tuple[float, int]]:
+        """Return the (μ, count) pairs of the Gaussian events, equal ones together."""
+        return list(Counter(event.mu for event in self._gaussian()).items())
+
+    def mu(self, group: int = 1) -> float:
+        """Return the total μ for `group` ratings of one person, rounded up.
+
+        Under `user`, which hides all ratings of a person at once, a group counts people. Raises if
+        anything was released without noise: no finite μ exists then.
+        """
+        if not self._events:
+            raise InvalidParameter("the ledger is empty: nothing was released, nothing to certify")
+        if self.status is Status.NONE:
+            raise InvalidParameter("something was released without noise: there is no finite mu")
+        by_row = self.unit is not Unit.USER
+        scaled = [
+            (event.mu, group if by_row and event.rows is Rows.ITEMS else group * group)
+            for event in self._gaussian()
+        ]
+        return gaussian.round_up(gaussian.compose(scaled))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ledger as JSON types."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "run": self.run,
+            "events": [event_to_dict(event) for event in self._events],
+        }
+
+    @classmethod
+    def from_dict(cls, document: object) -> "Ledger":
+        """Return the ledger that `to_dict` wrote, checking everything."""
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InvalidDocument(f"a ledger must be an object whose format is {FORMAT!r}")
+        if document.get("version") != VERSION or isinstance(document["version"], bool):
+            raise InvalidDocument(
+                f"this Tacit reads ledgers of version {VERSION}, "
+                f"got version {document.get('version')!r}; use a Tacit that knows it"
+            )
+        if document.keys() != {"format", "version", "run", "events"}:
+            raise InvalidDocument("a ledger has exactly the fields format, version, run, events")
+        run, events = document["run"], document["events"]
+        if not isinstance(run, str) or not isinstance(events, list):
+            raise InvalidDocument("a ledger's run must be text and its events a list")
+        try:
+            return cls([event_from_dict(event) for event in events], run=run)
+        except InvalidParameter as error:
+            raise InvalidDocument(f"a ledger is not valid: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the ledger as JSON to a new file."""
+        _json.write(Path(path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Ledger":
+        """Read a ledger file."""
+        return cls.from_dict(_json.read(Path(path)))
+
+    def _gaussian(self) -> list[GaussianRelease]:
+        return [event for event in self._events if isinstance(event, GaussianRelease)]
+
+
+def combine(ledgers: Iterable[Ledger]) -> Ledger:
+    """Return one ledger with the events of several runs on the same data.
+
+    Releases of the same data add up: μ² is the sum of theirs. That covers a later run chosen after
+    seeing an earlier one as long as the total was capped in advance.
+    """
+    ledgers = list(ledgers)
+    if len({ledger.run for ledger in ledgers}) < len(ledgers):
+        raise InvalidParameter("the same run was given twice; give each release once")
+    return Ledger(event for ledger in ledgers for event in ledger.events)
