@@ -54,7 +54,6 @@ def run(arguments: list[str] | None = None) -> int:
     command = typer.main.get_command(app)
     try:
         result = command.main(args=arguments, prog_name="tacit", standalone_mode=False)
-        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except _UsageError as error:
         if type(error).__name__ == "NoArgsIsHelpError":
@@ -71,10 +70,6 @@ def run(arguments: list[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted")
         return 130
-    except BrokenPipeError:
-        # Whoever read the output has gone; leave nothing for the interpreter to flush to them.
-        sys.stdout = None  # type: ignore[assignment]
-        return 0
 
 
 def _fail(message: str) -> None:

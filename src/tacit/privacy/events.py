@@ -99,7 +99,7 @@ class ExactRelease:
 
 Event = GaussianRelease | ExactRelease
 
-_TYPES: dict[str, type[Event]] = {kind.type: kind for kind in (GaussianRelease, ExactRelease)}
+_KINDS: tuple[type[Event], ...] = (GaussianRelease, ExactRelease)
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
@@ -110,9 +110,11 @@ def event_to_dict(event: Event) -> dict[str, Any]:
 
 def event_from_dict(document: object) -> Event:
     """Return the event that `event_to_dict` wrote, checking everything."""
-    if not isinstance(document, dict) or document.get("type") not in _TYPES:
-        raise InvalidDocument(f"an event must be an object whose type is one of {sorted(_TYPES)}")
-    kind = _TYPES[document["type"]]
+    stated = document.get("type") if isinstance(document, dict) else None
+    kind = next((kind for kind in _KINDS if kind.type == stated), None)
+    if not isinstance(document, dict) or kind is None:
+        names = " or ".join(kind.type for kind in _KINDS)
+        raise InvalidDocument(f"an event must be an object whose type is {names}")
     facts = {name: fact for name, fact in document.items() if name != "type"}
     unknown = facts.keys() - kind.__dataclass_fields__.keys()
     if unknown:

@@ -25,7 +25,7 @@ from tacit import _validate
 from tacit.errors import InvalidParameter
 
 DELTA_RELATIVE_ERROR = 1e-11
-"""Bound on the relative error of `delta`, tested against 60-digit arithmetic."""
+"""Bound on the relative error of `delta`, tested against 80-digit arithmetic."""
 
 MU_MIN, MU_MAX = 1e-100, 1e8
 """Range of μ accounted for: below it squares underflow, and long before its end nothing is hidden

@@ -1,0 +1,68 @@
+"""The command itself: help, version, demo, doctor, and how it ends."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+import tacit as package
+from tests.conftest import RunTacit
+
+COMMANDS = ["", "demo", "doctor", "budget", "budget paper", "budget compose", "budget calibrate"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_teaches(tacit: RunTacit, command: str) -> None:
+    result = tacit(*command.split(), "--help")
+    assert result.returncode == 0 and result.stderr == ""
+    if command not in ("", "budget"):
+        assert "Example" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["", "budget"])
+def test_no_command_shows_the_help(tacit: RunTacit, command: str) -> None:
+    result = tacit(*command.split())
+    assert result.returncode == 2
+    assert "Usage" in result.stdout + result.stderr
+
+
+def test_version(tacit: RunTacit) -> None:
+    assert tacit("--version").stdout == f"tacit {package.__version__}\n"
+
+
+def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
+    start = time.monotonic()
+    result = tacit("demo")
+    assert time.monotonic() - start < 60
+    assert result.returncode == 0 and result.stderr == ""
+    for phrase in ("11.437993", "13.183663", "64.616435", "Privacy certificate: proven"):
+        assert phrase in result.stdout
+
+
+def test_doctor(tacit: RunTacit) -> None:
+    document = json.loads(tacit("doctor", "--json").stdout)
+    assert document["tacit"] == package.__version__
+    assert document["instruction_set"] in ("portable", "avx512")
+    assert document["packages"]["numpy"]
+    assert document["compiler"] in tacit("doctor").stdout
+
+
+def test_a_closed_pipe_is_not_complained_about() -> None:
+    code = "from tacit.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    process.wait(timeout=60)
+
+
+def test_the_installed_script_runs(tacit: RunTacit) -> None:
+    from importlib.metadata import entry_points
+
+    (script,) = entry_points(group="console_scripts", name="tacit")
+    assert script.load() is __import__("tacit.cli", fromlist=["main"]).main

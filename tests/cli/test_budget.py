@@ -1,0 +1,170 @@
+"""`tacit budget` end to end, in a process of its own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.privacy.accounting.accounts import account, steps_of
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.events import ExactRelease
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.units import Unit
+from tests.conftest import RunTacit
+from tests.privacy.test_ledger import ITEMS, MEAN, USERS
+
+
+def parsed(tacit: RunTacit, *arguments: object) -> dict[str, Any]:
+    result = tacit(*arguments, "--json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_paper(tacit: RunTacit) -> None:
+    call = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
+    document = parsed(tacit, *call)
+    assert f"{document['epsilon_paper']:.4f}" == "13.1837"
+    assert f"{document['alpha']:.4f}" == "3.1523"
+    assert f"{document['mu']:.6f}" == "2.229502"
+    assert f"{document['epsilon_exact']:.6f}" == "11.437993"
+    assert document["epsilon_zcdp"] == pytest.approx(document["epsilon_paper"], rel=1e-12)
+    assert document["epsilon_rdp"] < document["epsilon_zcdp"] < document["epsilon_advanced"]
+    assert document["warnings"] == []
+    people = tacit(*call)
+    assert people.returncode == 0 and people.stderr == ""
+    assert "11.437993" in people.stdout and "13.183663" in people.stdout
+
+
+def test_paper_warns_where_its_theorem_does_not_hold(tacit: RunTacit) -> None:
+    result = tacit(
+        *"budget paper --epsilon-i 2 --delta-i 0.01 --iterations 3 --delta 1e-5 --json".split()
+    )
+    assert result.returncode == 0
+    assert result.stderr.startswith("warning: epsilon_i = 2 is outside (0, 1)")
+    assert len(json.loads(result.stdout)["warnings"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "mu", "multiplier"),
+    [(1, "0.26805112", "3.7306316"), (10, "2.0004456", "0.49988862")],
+)
+def test_calibrate(tacit: RunTacit, epsilon: int, mu: str, multiplier: str) -> None:
+    call = ["budget", "calibrate", "--epsilon", epsilon, "--delta", "1e-5"]
+    document = parsed(tacit, *call)
+    assert f"{document['mu']:.8g}" == mu
+    assert f"{document['noise_multiplier']:.8g}" == multiplier
+    assert mu in tacit(*call).stdout
+    many = parsed(tacit, *call, "--count", 100)
+    assert many["noise_multiplier"] == pytest.approx(10 * document["noise_multiplier"], rel=1e-12)
+
+
+def test_compose_multipliers(tacit: RunTacit) -> None:
+    document = parsed(
+        tacit,
+        *"budget compose --noise-multiplier 5 --count 60 --noise-multiplier 2 --count 3".split(),
+        *"--delta 1e-6".split(),
+    )
+    expected = account([steps_of(5, 60), steps_of(2, 3)], 1e-6)
+    assert document["count"] == 63
+    for name in ("mu", "delta", "epsilon_exact", "epsilon_rdp", "epsilon_advanced"):
+        assert document[name] == getattr(expected, name)
+
+
+def test_compose_releases(tacit: RunTacit, tmp_path: Path) -> None:
+    folder, file = tmp_path / "release", tmp_path / "ledger.json"
+    folder.mkdir()
+    first, second = Ledger([ITEMS]), Ledger([USERS, MEAN])
+    Certificate.from_ledger(first, 1e-5).save(folder / "certificate.json")
+    second.save(file)
+    document = parsed(tacit, "budget", "compose", folder, file)
+    expected = Certificate.from_ledger(Ledger([ITEMS, USERS, MEAN]), 1e-5)
+    assert document["status"] == "proven" and document["unit"] == "value"
+    assert document["epsilon"] == expected.epsilon
+    assert document["epsilon_exact"] == pytest.approx(expected.epsilon, rel=1e-9)
+    assert [each["mu"] for each in document["releases"]] == [first.mu(), second.mu()]
+    people = tacit("budget", "compose", folder, file)
+    assert "2 release(s) of the same data" in people.stdout and people.stderr == ""
+
+    twice = tacit("budget", "compose", folder, folder)
+    assert twice.returncode == 2 and "same run" in twice.stderr
+
+
+def test_compose_with_a_release_that_hides_nothing(tacit: RunTacit, tmp_path: Path) -> None:
+    Ledger([ITEMS]).save(tmp_path / "a.json")
+    Ledger([ExactRelease(purpose="the mean", unit=Unit.VALUE)]).save(tmp_path / "b.json")
+    result = tacit("budget", "compose", tmp_path / "a.json", tmp_path / "b.json", "--json")
+    document = json.loads(result.stdout)
+    assert document["status"] == "none" and document["epsilon"] is document["mu"] is None
+    assert document["releases"][0]["status"] == "proven"
+    assert "released without noise: the mean" in result.stderr
+    people = tacit("budget", "compose", tmp_path / "a.json", tmp_path / "b.json")
+    assert "together: no guarantee" in people.stdout
+
+
+def test_compose_notices_a_forged_certificate(tacit: RunTacit, tmp_path: Path) -> None:
+    document = Certificate.from_ledger(Ledger([ITEMS]), 1e-5).to_dict()
+    document["statement"]["epsilon"] /= 2
+    file = tmp_path / "certificate.json"
+    file.write_text(json.dumps(document))
+    result = tacit("budget", "compose", file)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"error: {file}: the certificate does not follow")
+
+
+@pytest.mark.parametrize("name", ["curve.png", "curve.svg", "curve.PDF"])
+def test_plot(tacit: RunTacit, tmp_path: Path, name: str) -> None:
+    call = "budget compose --noise-multiplier 5 --count 300 --noise-multiplier 9 --count 2".split()
+    file = tmp_path / name
+    result = tacit(*call, "--plot", file)
+    assert result.returncode == 0, result.stderr
+    assert file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml", b"%PDF-")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_plot_errors_leave_nothing_behind(tacit: RunTacit, tmp_path: Path) -> None:
+    call = "budget calibrate --epsilon 1 --plot".split()
+    for target in (tmp_path / "curve.txt", tmp_path / "curve", tmp_path / "absent" / "curve.png"):
+        result = tacit(*call, target)
+        assert result.returncode == 2
+        assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+PAPER = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5"
+CALIBRATE = "budget calibrate --epsilon 1 --delta 1e-5"
+COMPOSE = "budget compose --noise-multiplier 5 --count 10 --delta 1e-5"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(CALIBRATE.replace("--epsilon 1", f"--epsilon {bad}") for bad in ("0", "-1", "nan")),
+        *(CALIBRATE.replace("--epsilon 1", f"--epsilon {bad}") for bad in ("inf", "x", "1e400")),
+        *(CALIBRATE.replace("1e-5", bad) for bad in ("0", "1", "-0.1", "nan", "2", "1e-400")),
+        *(PAPER.replace("300", bad) for bad in ("0", "-5", "2.5", "many", "9" * 400)),
+        PAPER.replace("0.4", "0"),
+        PAPER.replace("0.4", "nan"),
+        PAPER.replace("0.01", "1"),
+        PAPER.replace("--iterations 300", ""),
+        *(COMPOSE.replace("--count 10", f"--count {bad}") for bad in ("0", "-1", "1.5")),
+        COMPOSE.replace("5", "0"),
+        COMPOSE.replace("--noise-multiplier 5", ""),
+        COMPOSE + " --count 3",
+        COMPOSE + " absent.json",
+        "budget compose",
+        "budget compose absent.json",
+        "budget compose absent.json --count 3",
+        "budget compose --delta 0 --noise-multiplier 1",
+        "budget unknown",
+        "unknown",
+        "--unknown",
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(tacit: RunTacit, call: str) -> None:
+    result = tacit(*call.split())
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert len(result.stderr) < 500

@@ -1,0 +1,213 @@
+"""Events and ledgers: what is refused, how they add up, that nothing is lost in JSON."""
+
+import copy
+import json
+import math
+from dataclasses import FrozenInstanceError, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import _json
+from tacit.errors import InvalidDocument, InvalidParameter
+from tacit.privacy.events import ExactRelease, GaussianRelease, Noise, Rows, event_from_dict
+from tacit.privacy.ledger import Ledger, Status, combine
+from tacit.privacy.units import Unit
+from tests.privacy.strategies import ledgers
+
+ITEMS = GaussianRelease(
+    purpose="item sums",
+    unit=Unit.VALUE,
+    sensitivity=4.0,
+    noise_scale=20.0,
+    rows=Rows.ITEMS,
+    noise=Noise.SECURE,
+)
+USERS = replace(ITEMS, purpose="user sums", rows=Rows.USERS, noise_scale=40.0)
+MEAN = replace(ITEMS, purpose="the mean", rows=Rows.TOTAL, noise_scale=80.0)
+
+
+def validator() -> jsonschema.Draft202012Validator:
+    text = (resources.files("tacit") / "schemas" / "ledger-1.schema.json").read_text("utf-8")
+    return jsonschema.Draft202012Validator(json.loads(text))
+
+
+def test_events_are_frozen_and_hold_plain_types() -> None:
+    event = replace(ITEMS, unit="value", sensitivity=4, rows="items", noise="secure")
+    assert event == ITEMS
+    assert isinstance(event.unit, Unit)
+    assert type(event.sensitivity) is float
+    with pytest.raises(FrozenInstanceError):
+        event.sensitivity = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sensitivity": 0},
+        {"sensitivity": math.nan},
+        {"noise_scale": -1},
+        {"noise_scale": math.inf},
+        {"noise_scale": 1e-300},
+        {"unit": "person"},
+        {"rows": "both"},
+        {"noise": "none"},
+        {"purpose": ""},
+        {"purpose": "two\nlines"},
+        {"flaw": " "},
+    ],
+)
+def test_bad_events_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
+        replace(ITEMS, **change)
+
+
+def test_a_ledger_keeps_one_unit() -> None:
+    ledger = Ledger([ITEMS])
+    with pytest.raises(InvalidParameter, match="one ledger for each unit"):
+        ledger.append(replace(ITEMS, unit=Unit.USER))
+    assert ledger.events == (ITEMS,)
+
+
+def test_an_empty_ledger_certifies_nothing() -> None:
+    for ask in (lambda: Ledger().unit, Ledger().mu):
+        with pytest.raises(InvalidParameter, match="empty"):
+            ask()
+
+
+def test_group_privacy_knows_the_sides() -> None:
+    ledger = Ledger([ITEMS, USERS, MEAN])
+    for size in (1, 10, 100):
+        expected = math.sqrt(size * 0.2**2 + size**2 * (0.1**2 + 0.05**2))
+        assert ledger.mu(group=size) == pytest.approx(expected, rel=1e-14)
+        assert ledger.mu(group=size) <= size * ledger.mu() * (1 + 1e-12)
+    people = Ledger([replace(ITEMS, unit=Unit.USER)])
+    assert people.mu(group=10) == pytest.approx(10 * people.mu(), rel=1e-14)
+
+
+def test_mu_is_rounded_up() -> None:
+    ledger = Ledger([replace(ITEMS, sensitivity=0.1, noise_scale=0.3)] * 1000)
+    # Squared and in exact rational arithmetic.
+    from fractions import Fraction
+
+    assert Fraction(ledger.mu()) ** 2 >= 1000 * (Fraction(0.1) / Fraction(0.3)) ** 2
+
+
+@pytest.mark.parametrize(
+    ("events", "status", "reason"),
+    [
+        ([ITEMS], Status.PROVEN, None),
+        ([ITEMS, replace(USERS, flaw="the step is not bounded")], Status.CLAIMED, "not bounded"),
+        ([replace(ITEMS, flaw="no proof"), replace(USERS, noise="test")], Status.VOID, "repeat"),
+        ([ITEMS, ExactRelease(purpose="means", unit=Unit.VALUE)], Status.NONE, "means"),
+    ],
+)
+def test_status_is_the_worst_of_the_events(
+    events: list[Any], status: Status, reason: str | None
+) -> None:
+    ledger = Ledger(events)
+    assert ledger.status is status
+    assert (reason is None) == (ledger.reasons == ())
+    assert reason is None or any(reason in each for each in ledger.reasons)
+
+
+def test_no_mu_after_an_exact_release() -> None:
+    with pytest.raises(InvalidParameter, match="without noise"):
+        Ledger([ExactRelease(purpose="means", unit=Unit.VALUE), ITEMS]).mu()
+
+
+@given(ledgers)
+def test_json_round_trip_keeps_every_bit_and_fits_the_schema(ledger: Ledger) -> None:
+    text = _json.dumps(ledger.to_dict())
+    document = _json.loads(text, "test")
+    validator().validate(document)
+    assert Ledger.from_dict(document) == ledger
+
+
+def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of every node of a JSON document."""
+    children = document.items() if isinstance(document, dict) else ()
+    children = enumerate(document) if isinstance(document, list) else children
+    return [prefix] + [path for key, child in children for path in paths(child, (*prefix, key))]
+
+
+junk = st.sampled_from([None, True, 0, -1, 1.5, "", "x", "value", [], {}, {"type": "gaussian"}])
+
+
+@given(ledgers, st.data())
+def test_what_the_reader_accepts_the_schema_accepts(ledger: Ledger, data: st.DataObject) -> None:
+    """Break a document somewhere: it is read only if it still fits the published schema."""
+    document = copy.deepcopy(json.loads(_json.dumps(ledger.to_dict())))
+    *parents, last = data.draw(st.sampled_from([path for path in paths(document) if path]))
+    node = document
+    for key in parents:
+        node = node[key]
+    action = data.draw(st.sampled_from(["replace", "remove", "add"]))
+    if action == "replace":
+        node[last] = data.draw(junk)
+    elif action == "remove":
+        del node[last]
+    elif isinstance(node, dict):
+        node["surprise"] = data.draw(junk)
+    try:
+        Ledger.from_dict(document)
+    except InvalidDocument:
+        return
+    validator().validate(document)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", '"x"', "NaN", '{"a": 1, "a": 2}', "[" * 100_000, "{} {}"]
+)
+def test_broken_files_are_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "ledger.json"
+    file.write_text(text)
+    with pytest.raises(InvalidDocument):
+        Ledger.load(file)
+
+
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDocument, match="cannot read"):
+        Ledger.load(tmp_path / "absent.json")
+    with pytest.raises(InvalidDocument, match="cannot read"):
+        Ledger.load(tmp_path)
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidDocument, match="UTF-8"):
+        Ledger.load(tmp_path / "bytes")
+
+
+@pytest.mark.parametrize("version", [0, 2, "1", True, None])
+def test_other_versions_are_refused(version: object) -> None:
+    with pytest.raises(InvalidDocument, match="version"):
+        Ledger.from_dict(Ledger([ITEMS]).to_dict() | {"version": version})
+
+
+def test_saving_never_replaces_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    Ledger([ITEMS]).save(file)
+    before = file.read_bytes()
+    with pytest.raises(InvalidDocument, match="exists already"):
+        Ledger([USERS]).save(file)
+    with pytest.raises(InvalidDocument, match="cannot write"):
+        Ledger([USERS]).save(tmp_path / "absent" / "ledger.json")
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_combining_adds_up_and_refuses_the_same_run() -> None:
+    first, second = Ledger([ITEMS]), Ledger([USERS, MEAN])
+    total = combine([first, second])
+    assert total.mu() == pytest.approx(math.hypot(first.mu(), second.mu()), rel=1e-14)
+    with pytest.raises(InvalidParameter, match="same run"):
+        combine([first, second, Ledger(first.events, run=first.run)])
+
+
+def test_an_absent_field_must_be_left_out() -> None:
+    document = json.loads(_json.dumps(Ledger([ITEMS]).to_dict()))["events"][0]
+    with pytest.raises(InvalidDocument, match="null"):
+        event_from_dict(document | {"flaw": None})
