@@ -1,0 +1,16 @@
+// Sums of value × feature over the ratings of each row, in exact integers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tacit {
+
+// out[row] = Σ values[e] · features[columns[e]] over the entries e of each row in [begin, end).
+// Integer sums do not depend on their order, so any division of the rows among threads or machines
+// gives the same result. The caller has excluded overflow.
+void grid_sums(const std::int64_t* starts, const std::int32_t* columns, const std::int32_t* values,
+               const std::int32_t* features, std::size_t width, std::size_t begin,
+               std::size_t end, std::int64_t* out);
+
+}  // namespace tacit
