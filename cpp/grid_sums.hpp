@@ -6,10 +6,17 @@
 
 namespace tacit {
 
+// The values of one table entry each; a value outside [lowest, highest] counts as the nearer end.
+struct GridValues {
+  const std::int32_t* data;
+  std::int32_t lowest;
+  std::int32_t highest;
+};
+
 // out[row] = Σ values[e] · features[columns[e]] over the entries e of each row in [begin, end).
 // Integer sums do not depend on their order, so any division of the rows among threads or machines
 // gives the same result. The caller has excluded overflow.
-void grid_sums(const std::int64_t* starts, const std::int32_t* columns, const std::int32_t* values,
+void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
                const std::int32_t* features, std::size_t width, std::size_t begin,
                std::size_t end, std::int64_t* out);
 

@@ -46,15 +46,17 @@ std::optional<std::size_t> fill(const tacit::Ziggurat& table, Vector<const std::
 }
 
 void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-               Vector<const std::int32_t> values, Matrix<const std::int32_t> features,
-               Matrix<std::int64_t> out, std::size_t begin, std::size_t end) {
+               Vector<const std::int32_t> values, std::int32_t lowest, std::int32_t highest,
+               Matrix<const std::int32_t> features, Matrix<std::int64_t> out, std::size_t begin,
+               std::size_t end) {
   require(columns.size() == values.size(), "columns and values differ in length");
   require(out.shape(0) + 1 == starts.size(), "starts must have one entry more than out has rows");
   require(out.shape(1) == features.shape(1), "out and features differ in width");
+  require(lowest <= highest, "lowest exceeds highest");
   require(begin <= end && end <= out.shape(0), "rows out of range");
   nb::gil_scoped_release released;
-  tacit::grid_sums(starts.data(), columns.data(), values.data(), features.data(),
-                   features.shape(1), begin, end, out.data());
+  tacit::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
+                   features.data(), features.shape(1), begin, end, out.data());
 }
 
 }  // namespace
@@ -79,6 +81,7 @@ NB_MODULE(_core, module) {
       .def_ro("tail_start", &tacit::Ziggurat::tail_start)
       .def_ro("tail_cell", &tacit::Ziggurat::tail_cell);
   module.def("exp_minus", &tacit::exp_minus, "w"_a, "exp(-w), with the same bits everywhere.");
-  module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "features"_a, "out"_a,
-             "begin"_a, "end"_a, "Exact integer sums of value times feature by row.");
+  module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
+             "highest"_a, "features"_a, "out"_a, "begin"_a, "end"_a,
+             "Exact integer sums of value times feature by row.");
 }

@@ -1,7 +1,7 @@
 """Writes cpp/ziggurat_edges.inc: python cpp/ziggurat_edges.py > cpp/ziggurat_edges.inc.
 
-The edges r_1 > r_2 > … > r_L = 0 cut the region under f(x) = exp(−x²/2) into layers of equal area v,
-where the lowest layer is widened by 2 ln 2/r_1 for the envelope of the tail:
+The edges r_1 > r_2 > … > r_L = 0 cut the region under f(x) = exp(−x²/2) into layers of equal
+area v, where the lowest layer is widened by 2 ln 2/r_1 for the envelope of the tail:
 
     v = f(r_1)·(r_1 + 2 ln 2/r_1),     f(r_{i+1}) = f(r_i) + v/r_i,     f(r_L) = 1.
 

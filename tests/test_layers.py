@@ -10,7 +10,17 @@ import tacit
 PACKAGE = Path(tacit.__file__).parent
 
 # In the order that data flows. Modules of the root that belong to no layer come first.
-LAYERS = ["_version", "errors", "_validate", "_json", "_optional", "_core", "privacy", "cli"]
+LAYERS = [
+    "_version",
+    "errors",
+    "_validate",
+    "_json",
+    "_optional",
+    "_core",
+    "_parallel",
+    "privacy",
+    "cli",
+]
 
 
 def imported_layers(file: Path) -> set[str]:

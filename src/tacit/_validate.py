@@ -48,6 +48,15 @@ def probability(name: str, value: object, hint: str) -> float:
     return number
 
 
+def small(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it is at least 0 and below 1/2."""
+    expected = "a number of at least 0 and below 0.5"
+    number = _real(name, value, expected)
+    if not 0 <= number < 0.5:
+        raise InvalidParameter(f"{name} must be {expected}, got {_shown(value)}; {hint}")
+    return number
+
+
 def positive_integer(name: str, value: object, hint: str) -> int:
     """Return `value` as an int if it is a whole number from 1 to `COUNT_MAX`."""
     expected = f"a whole number from 1 to {COUNT_MAX:,}"

@@ -6,6 +6,9 @@
     ├── InvalidInput        what was given is not usable; nothing was changed
     │   ├── InvalidParameter    a number or option, also a ValueError
     │   └── InvalidDocument     a ledger, certificate or other file
+    ├── PrivacyError        going on would break a guarantee; nothing was released
+    │   ├── BudgetExceeded      the release would spend more than the budget
+    │   └── NoiseReuse          the noise belongs to other data or another release
     ├── CheckFailed         a check that was asked for did not pass
     └── MissingExtra        an optional dependency is not installed
 
@@ -28,6 +31,18 @@ class InvalidParameter(InvalidInput, ValueError):
 
 class InvalidDocument(InvalidInput):
     """A ledger, certificate or other file cannot be read as what it should be."""
+
+
+class PrivacyError(TacitError):
+    """Going on would break a guarantee; nothing was released."""
+
+
+class BudgetExceeded(PrivacyError):
+    """The release would spend more than the budget."""
+
+
+class NoiseReuse(PrivacyError):
+    """The noise belongs to other data or to another release."""
 
 
 class CheckFailed(TacitError):

@@ -82,7 +82,7 @@ def test_compose_releases(tacit: RunTacit, tmp_path: Path) -> None:
     assert document["status"] == "proven" and document["unit"] == "value"
     assert document["epsilon"] == expected.epsilon
     assert document["epsilon_exact"] == pytest.approx(expected.epsilon, rel=1e-9)
-    assert [each["mu"] for each in document["releases"]] == [first.mu(), second.mu()]
+    assert [each["mu"] for each in document["releases"]] == [first.spend().mu, second.spend().mu]
     people = tacit("budget", "compose", folder, file)
     assert "2 release(s) of the same data" in people.stdout and people.stderr == ""
 

@@ -19,6 +19,9 @@ def gaussian_releases(unit: Unit) -> st.SearchStrategy[GaussianRelease]:
         noise_scale=scales,
         rows=st.sampled_from(Rows),
         noise=st.sampled_from(Noise),
+        coordinates=st.integers(1, 1000),
+        sampler_error=st.just(0.0) | st.floats(1e-15, 1e-9),
+        sampler_tail=st.just(0.0) | st.floats(1e-60, 1e-30),
         flaw=st.none() | lines,
     )
 

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 from dataclasses import FrozenInstanceError, replace
+from fractions import Fraction
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ ITEMS = GaussianRelease(
     noise_scale=20.0,
     rows=Rows.ITEMS,
     noise=Noise.SECURE,
+    coordinates=20,
 )
 USERS = replace(ITEMS, purpose="user sums", rows=Rows.USERS, noise_scale=40.0)
 MEAN = replace(ITEMS, purpose="the mean", rows=Rows.TOTAL, noise_scale=80.0)
@@ -60,6 +62,11 @@ def test_events_are_frozen_and_hold_plain_types() -> None:
         {"purpose": ""},
         {"purpose": "two\nlines"},
         {"flaw": " "},
+        {"coordinates": 0},
+        {"coordinates": 2.5},
+        {"sampler_error": -1e-9},
+        {"sampler_error": 0.5},
+        {"sampler_tail": math.nan},
     ],
 )
 def test_bad_events_are_refused(change: dict[str, Any]) -> None:
@@ -75,7 +82,7 @@ def test_a_ledger_keeps_one_unit() -> None:
 
 
 def test_an_empty_ledger_certifies_nothing() -> None:
-    for ask in (lambda: Ledger().unit, Ledger().mu):
+    for ask in (lambda: Ledger().unit, Ledger().spend):
         with pytest.raises(InvalidParameter, match="empty"):
             ask()
 
@@ -84,18 +91,22 @@ def test_group_privacy_knows_the_sides() -> None:
     ledger = Ledger([ITEMS, USERS, MEAN])
     for size in (1, 10, 100):
         expected = math.sqrt(size * 0.2**2 + size**2 * (0.1**2 + 0.05**2))
-        assert ledger.mu(group=size) == pytest.approx(expected, rel=1e-14)
-        assert ledger.mu(group=size) <= size * ledger.mu() * (1 + 1e-12)
+        assert ledger.spend(group=size).mu == pytest.approx(expected, rel=1e-14)
+        assert ledger.spend(group=size).mu <= size * ledger.spend().mu * (1 + 1e-12)
     people = Ledger([replace(ITEMS, unit=Unit.USER)])
-    assert people.mu(group=10) == pytest.approx(10 * people.mu(), rel=1e-14)
+    assert people.spend(group=10).mu == pytest.approx(10 * people.spend().mu, rel=1e-14)
+
+
+def test_sampler_errors_add_up() -> None:
+    event = replace(ITEMS, coordinates=7, sampler_error=1e-6, sampler_tail=1e-12)
+    spend = Ledger([event, event, ITEMS]).spend(group=10)
+    assert spend.error == pytest.approx(-10 * 14 * math.log1p(-1e-6), rel=1e-12)
+    assert spend.tail == pytest.approx(10 * 14 * 1e-12, rel=1e-12)
 
 
 def test_mu_is_rounded_up() -> None:
     ledger = Ledger([replace(ITEMS, sensitivity=0.1, noise_scale=0.3)] * 1000)
-    # Squared and in exact rational arithmetic.
-    from fractions import Fraction
-
-    assert Fraction(ledger.mu()) ** 2 >= 1000 * (Fraction(0.1) / Fraction(0.3)) ** 2
+    assert Fraction(ledger.spend().mu) ** 2 >= 1000 * (Fraction(0.1) / Fraction(0.3)) ** 2
 
 
 @pytest.mark.parametrize(
@@ -118,7 +129,7 @@ def test_status_is_the_worst_of_the_events(
 
 def test_no_mu_after_an_exact_release() -> None:
     with pytest.raises(InvalidParameter, match="without noise"):
-        Ledger([ExactRelease(purpose="means", unit=Unit.VALUE), ITEMS]).mu()
+        Ledger([ExactRelease(purpose="means", unit=Unit.VALUE), ITEMS]).spend()
 
 
 @given(ledgers)
@@ -202,7 +213,8 @@ def test_saving_never_replaces_a_file(tmp_path: Path) -> None:
 def test_combining_adds_up_and_refuses_the_same_run() -> None:
     first, second = Ledger([ITEMS]), Ledger([USERS, MEAN])
     total = combine([first, second])
-    assert total.mu() == pytest.approx(math.hypot(first.mu(), second.mu()), rel=1e-14)
+    expected = math.hypot(first.spend().mu, second.spend().mu)
+    assert total.spend().mu == pytest.approx(expected, rel=1e-14)
     with pytest.raises(InvalidParameter, match="same run"):
         combine([first, second, Ledger(first.events, run=first.run)])
 

@@ -153,7 +153,6 @@ def _compose_multipliers(
 
 
 def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: bool) -> None:
-    from tacit.privacy.accounting import gaussian
     from tacit.privacy.accounting.accounts import account
     from tacit.privacy.certificate import Certificate, read_ledger
     from tacit.privacy.ledger import Status, combine
@@ -169,11 +168,9 @@ def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: 
         "releases": [],
     }
     for path, ledger in zip(paths, ledgers, strict=True):
-        finite = ledger.status is not Status.NONE
-        mu = ledger.mu() if finite else None
-        epsilon = gaussian.epsilon_upper(delta, mu) if mu is not None else None
+        each = Certificate.from_ledger(ledger, delta)
         document["releases"].append(
-            {"path": str(path), "status": ledger.status, "mu": mu, "epsilon": epsilon}
+            {"path": str(path), "status": each.status, "mu": each.mu, "epsilon": each.epsilon}
         )
     if together.status is Status.NONE:
         document |= {"delta": delta, "mu": None}

@@ -56,6 +56,7 @@ def _certificate_text() -> str:
                 noise_scale=sensitivity * multiplier,
                 rows=Rows.USERS,
                 noise=Noise.SECURE,
+                coordinates=20,
             )
         )
     return Certificate.from_ledger(ledger, DELTA).to_text()

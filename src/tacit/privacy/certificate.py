@@ -34,6 +34,8 @@ NOTES = (
     "`tacit budget compose` computes what several cost together.",
     "Training several times and keeping the run with the best held-out error is not covered: "
     "the choice itself depends on private data. Book every run, or choose without looking.",
+    "Secure noise comes from the cipher AES-256 with a key from the operating system, so the "
+    "guarantee is as strong as that cipher; the sampler's own error is part of epsilon and delta.",
     "The guarantee holds against whoever sees this release with any other knowledge. "
     "It says nothing about what else the data owner shows to anybody.",
 )
@@ -95,15 +97,18 @@ class Certificate:
         attacker: tuple[tuple[float, float], ...] = ()
         group: tuple[GroupLine, ...] = ()
         if status is not Status.NONE:
-            mu = ledger.mu()
+            spend = ledger.spend()
+            mu = spend.mu
             if mu > MU_CERTIFIED_MAX:
                 raise InvalidParameter(
                     f"the ledger adds up to mu = {mu:g}, which hides nothing; "
                     "release it as not private or add noise"
                 )
-            epsilon = gaussian.epsilon_upper(delta, mu)
-            curve = tuple((each, gaussian.epsilon_upper(each, mu)) for each in CURVE_DELTAS)
-            attacker = tuple((rate, _rate_upper(rate, mu)) for rate in FALSE_POSITIVE_RATES)
+            epsilon = spend.epsilon_upper(delta)
+            curve = tuple((each, spend.epsilon_upper(each)) for each in CURVE_DELTAS)
+            attacker = tuple(
+                (rate, spend.true_positive_rate_upper(rate)) for rate in FALSE_POSITIVE_RATES
+            )
             group = tuple(_group_line(ledger, size, delta) for size in GROUP_SIZES)
         return cls(
             ledger=ledger,
@@ -209,13 +214,9 @@ def read_ledger(path: str | Path) -> Ledger:
         raise type(error)(f"{file}: {error}") from None
 
 
-def _rate_upper(rate: float, mu: float) -> float:
-    return min(1.0, gaussian.true_positive_rate(rate, mu) * (1 + 1e-12))
-
-
 def _group_line(ledger: Ledger, size: int, delta: float) -> GroupLine:
-    mu = ledger.mu(group=size)
-    return GroupLine(size=size, mu=mu, epsilon=gaussian.epsilon_upper(delta, mu))
+    spend = ledger.spend(group=size)
+    return GroupLine(size=size, mu=spend.mu, epsilon=spend.epsilon_upper(delta))
 
 
 def _compare(stated: dict[str, Any], computed: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ An event holds public facts only: a bound, a noise scale, a purpose. It never ho
 depends on the ratings.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar
 
@@ -38,8 +38,9 @@ class GaussianRelease:
     """A table released once with independent Gaussian noise on every coordinate.
 
     For every pair of neighbouring data sets under `unit`, and any outcome of the events before,
-    the exact tables differ by at most `sensitivity` in L2 norm. The noise is N(0, noise_scale²).
-    The event alone is then exactly μ-GDP with μ = sensitivity/noise_scale.
+    the exact tables differ by at most `sensitivity` in L2 norm, in at most `coordinates` of their
+    entries. The noise is N(0, noise_scale²), up to the error of its sampler. With ideal noise the
+    event alone is exactly μ-GDP with μ = sensitivity/noise_scale.
 
     Parameters
     ----------
@@ -53,6 +54,11 @@ class GaussianRelease:
         What the table is indexed by.
     noise
         Whether the noise was secure.
+    coordinates
+        How many entries of the table one neighbouring change can touch.
+    sampler_error, sampler_tail
+        How far the point masses of the implemented noise may be from ideal, relatively, and the
+        probability of the tail where they may be anything; 0 for ideal noise.
     flaw
         Why no valid proof supports `sensitivity`; None if one does.
     """
@@ -65,6 +71,9 @@ class GaussianRelease:
     noise_scale: float
     rows: Rows
     noise: Noise
+    coordinates: int
+    sampler_error: float = 0.0
+    sampler_tail: float = 0.0
     flaw: str | None = None
 
     def __post_init__(self) -> None:
@@ -73,6 +82,10 @@ class GaussianRelease:
         _set(self, "noise", _validate.choice("noise", self.noise, Noise))
         for name in ("sensitivity", "noise_scale"):
             value = _validate.positive(name, getattr(self, name), "derive it from a proven bound")
+            _set(self, name, value)
+        _validate.positive_integer("coordinates", self.coordinates, "count what one change touches")
+        for name in ("sampler_error", "sampler_tail"):
+            value = _validate.small(name, getattr(self, name), "0 stands for ideal noise")
             _set(self, name, value)
         gaussian.check_mu(self.mu)
         if self.flaw is not None:
@@ -104,7 +117,7 @@ _KINDS: tuple[type[Event], ...] = (GaussianRelease, ExactRelease)
 
 def event_to_dict(event: Event) -> dict[str, Any]:
     """Return the event as JSON types; optional facts that are absent are left out."""
-    facts = {name: getattr(event, name) for name in event.__dataclass_fields__}
+    facts = {field.name: getattr(event, field.name) for field in fields(event)}
     return {"type": event.type} | {name: fact for name, fact in facts.items() if fact is not None}
 
 
@@ -116,15 +129,17 @@ def event_from_dict(document: object) -> Event:
         names = " or ".join(kind.type for kind in _KINDS)
         raise InvalidDocument(f"an event must be an object whose type is {names}")
     facts = {name: fact for name, fact in document.items() if name != "type"}
-    unknown = facts.keys() - kind.__dataclass_fields__.keys()
+    known = {field.name for field in fields(kind)}
+    unknown = facts.keys() - known
     if unknown:
         raise InvalidDocument(f"a {kind.type} event has no field {sorted(unknown)[0]!r}")
     if any(fact is None for fact in facts.values()):
         raise InvalidDocument("an event leaves an absent field out instead of giving null")
+    missing = known - facts.keys() - {"flaw"}
+    if missing:
+        raise InvalidDocument(f"a {kind.type} event lacks the field {sorted(missing)[0]!r}")
     try:
         return kind(**facts)
-    except TypeError:
-        raise InvalidDocument(f"a {kind.type} event lacks one of its fields") from None
     except InvalidParameter as error:
         raise InvalidDocument(f"an event is not valid: {error}") from None
 

@@ -4,6 +4,7 @@ Events are appended before their noise is drawn, never changed and never removed
 unit, since guarantees under different neighbouring relations do not add up.
 """
 
+import math
 import secrets
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from typing import Any
 from tacit import _json
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.privacy.accounting import gaussian
+from tacit.privacy.accounting.spend import Spend
 from tacit.privacy.events import (
     Event,
     ExactRelease,
@@ -116,22 +118,29 @@ class Ledger:
         """Return the (μ, count) pairs of the Gaussian events, equal ones together."""
         return list(Counter(event.mu for event in self._gaussian()).items())
 
-    def mu(self, group: int = 1) -> float:
-        """Return the total μ for `group` ratings of one person, rounded up.
+    def spend(self, group: int = 1) -> Spend:
+        """Return what the run cost for `group` ratings of one person, rounded up.
 
         Under `user`, which hides all ratings of a person at once, a group counts people. Raises if
-        anything was released without noise: no finite μ exists then.
+        anything was released without noise: no finite cost exists then.
         """
         if not self._events:
             raise InvalidParameter("the ledger is empty: nothing was released, nothing to certify")
         if self.status is Status.NONE:
             raise InvalidParameter("something was released without noise: there is no finite mu")
         by_row = self.unit is not Unit.USER
+        events = self._gaussian()
         scaled = [
             (event.mu, group if by_row and event.rows is Rows.ITEMS else group * group)
-            for event in self._gaussian()
+            for event in events
         ]
-        return gaussian.round_up(gaussian.compose(scaled))
+        error = group * math.fsum(-e.coordinates * math.log1p(-e.sampler_error) for e in events)
+        tail = group * math.fsum(e.coordinates * e.sampler_tail for e in events)
+        return Spend(
+            mu=gaussian.round_up(gaussian.compose(scaled)),
+            error=gaussian.round_up(error),
+            tail=gaussian.round_up(tail),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON types."""

@@ -96,7 +96,7 @@ def compose(ratios: list[tuple[float, int]]) -> float:
 
 
 def round_up(mu: float) -> float:
-    """Return `mu`, the result of `compose`, raised by more than its rounding error.
+    """Return `mu`, the result of `compose` or another sum, raised by more than its rounding error.
 
     Each term carries a relative error of at most 4 unit roundoffs u (the ratio, the square, the
     product), the correctly rounded sum and root one each: below 4u for the root.

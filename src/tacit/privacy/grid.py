@@ -1,0 +1,115 @@
+"""The integer grid on which private sums live.
+
+A rating's value and the feature it is multiplied with are rounded to power-of-two grids of their
+own; products and sums are then exact integers, and so is the sensitivity: the range of the values
+times the norm bound of the features (docs/proofs/grid.md). Rounding happens before anything is
+summed, so nothing has to be widened for it.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.errors import InvalidParameter
+
+VALUE_LEVELS = 256
+"""Steps that a scale is divided into, at least."""
+
+FEATURE_BITS = 20
+"""A feature row of norm 1 is 2^FEATURE_BITS steps long."""
+
+
+WIDTH_MAX = 2**13
+"""Most columns of a feature table; squared norms then stay within 64 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValueGrid:
+    """The multiples of 2^exponent from `lowest` to `highest` steps, which enclose a scale."""
+
+    exponent: int
+    lowest: int
+    highest: int
+
+    def __post_init__(self) -> None:
+        if not -(2**31) < self.lowest < self.highest < 2**31:
+            raise InvalidParameter(
+                "a value grid must span at least one step within 31 bits; use fewer levels"
+            )
+
+    @classmethod
+    def for_scale(cls, low: float, high: float, levels: int = VALUE_LEVELS) -> "ValueGrid":
+        """Return the coarsest grid with at least `levels` steps between `low` and `high`."""
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InvalidParameter(
+                f"a scale must run from a smaller to a larger number, got {low} to {high}"
+            )
+        exponent = math.frexp((high - low) / levels)[1] - 1
+        return cls(
+            exponent=exponent,
+            lowest=math.floor(math.ldexp(low, -exponent)),
+            highest=math.ceil(math.ldexp(high, -exponent)),
+        )
+
+    @property
+    def range(self) -> int:
+        """How many steps two values can lie apart."""
+        return self.highest - self.lowest
+
+    def quantise(self, values: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """Round values to the grid; what lies outside becomes the nearer end, NaN the lowest.
+
+        Reads private data, elementwise. Rounding is monotone, so the range is never widened.
+        """
+        # Cut before scaling: an overflow warning about a private value would give it away.
+        low, high = (math.ldexp(end, self.exponent) for end in (self.lowest, self.highest))
+        inside = np.clip(np.asarray(values, dtype=np.float64), low, high)
+        inside = np.where(np.isnan(inside), low, inside)
+        steps: npt.NDArray[np.float64] = np.rint(np.ldexp(inside, -self.exponent))
+        return steps.astype(np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureGrid:
+    """Rows of features of norm at most 1, in multiples of 2^−bits."""
+
+    bits: int = FEATURE_BITS
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bits <= 24:
+            raise InvalidParameter(f"a feature grid has 1 to 24 bits, got {self.bits}")
+
+    @property
+    def bound(self) -> int:
+        """The norm bound in steps."""
+        return 1 << self.bits
+
+    def quantise(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
+        """Round rows (n × p) to the grid, scaling longer ones down to norm 1.
+
+        Takes public or released values only. Every row of the result has a norm of at most
+        `bound` steps, as `fits` checks in integers.
+        """
+        rows = np.asarray(features, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] > WIDTH_MAX or not np.isfinite(rows).all():
+            raise InvalidParameter(
+                f"features must be a table of finite numbers with at most {WIDTH_MAX:,} columns"
+            )
+        largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+        unit = rows / np.where(largest > 0, largest, 1.0)
+        norms = largest * np.linalg.norm(unit, axis=1, keepdims=True)
+        steps = np.where(norms > 1, rows / np.maximum(norms, 1.0), rows) * self.bound
+        rounded: npt.NDArray[np.int32] = np.rint(steps).astype(np.int32)
+        over = ~self.fits(rounded)
+        # Rounding up made these rows too long: cut a little, and round towards zero instead.
+        rounded[over] = np.trunc(steps[over] * (1 - 2.0**-40)).astype(np.int32)
+        return rounded
+
+    def fits(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+        """Return which rows have a norm of at most `bound` steps, in exact integers."""
+        # Entries are cut just above the bound, where they fail already: below 2^62 in all.
+        entries = np.minimum(np.abs(rows.astype(np.int64)), self.bound + 1)
+        fits: npt.NDArray[np.bool_] = (entries * entries).sum(axis=1) <= self.bound * self.bound
+        return fits

@@ -1,0 +1,108 @@
+"""Sources of noise: a keyed cipher, addressed by event and block.
+
+Noise is a function of the secret key and an address, nothing else: no state to share between
+threads, no order to keep, and a computation that is repeated draws the same noise again. The same
+noise on two different sums would reveal their difference, so a source belongs to one run on one
+data set and to the process that made it.
+"""
+
+import hashlib
+import os
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.poly1305 import Poly1305
+
+from tacit import _core
+from tacit.errors import InvalidParameter, NoiseReuse
+from tacit.privacy.events import Noise
+
+EVENTS_MAX, BLOCKS_MAX = 2**48, 2**32
+_STREAM_WORDS_MAX = 2**40
+
+_ZEROS = bytes(2**20)
+
+
+class NoiseSource:
+    """AES-256 in counter mode under a secret key, one stream for each (event, block).
+
+    Make one with `SecureNoise`, or `InsecureTestNoise` in tests; this constructor is for a key that
+    a run folder kept.
+    """
+
+    def __init__(self, key: bytes, kind: Noise) -> None:
+        if len(key) != 32:
+            raise InvalidParameter("a noise key must have 32 bytes")
+        self.kind = kind
+        self._key = bytearray(key)
+        self._process = os.getpid()
+
+    def integers(
+        self, table: _core.Ziggurat, *, event: int, block: int, count: int
+    ) -> npt.NDArray[np.int64]:
+        """Return the `count` integers at an address, of the scale of `table`."""
+        out = np.empty(count, dtype=np.int64)
+        words = count + count // 32 + 64
+        while table.fill(self._words(event, block, words), out) is None:
+            words *= 2
+        return out
+
+    def fingerprint(self, event: int, *parts: bytes | memoryview) -> str:
+        """Return a keyed fingerprint of bytes, for comparing what an event's noise was used for.
+
+        It is kept beside the key and erased with it; without the key it says nothing.
+        """
+        once = hashlib.blake2b(
+            event.to_bytes(8, "big"), key=self.secret(), person=b"tacit-print", digest_size=32
+        )
+        code = Poly1305(once.digest())
+        for part in parts:
+            view = memoryview(part).cast("B")
+            code.update(len(view).to_bytes(8, "big"))
+            code.update(view)
+        return code.finalize().hex()
+
+    def erase(self) -> None:
+        """Forget the key; the source cannot be used any more."""
+        self._key[:] = bytes(len(self._key))
+        self._process = -1
+
+    def secret(self) -> bytes:
+        """Return the key, for this module and the run folder only."""
+        if self._process == -1:
+            raise NoiseReuse("the noise key was erased when its run completed; begin a new run")
+        if self._process != os.getpid():
+            raise NoiseReuse(
+                "a noise source cannot be used in a forked process: both would draw the same noise"
+            )
+        return bytes(self._key)
+
+    def _words(self, event: int, block: int, count: int) -> npt.NDArray[np.uint64]:
+        """Return the first `count` words of the stream at an address."""
+        if not (0 <= event < EVENTS_MAX and 0 <= block < BLOCKS_MAX and count < _STREAM_WORDS_MAX):
+            raise InvalidParameter("the noise address is out of range")
+        # The counter takes the low 48 bits; a stream is far shorter than 2^48 cipher blocks.
+        start = event.to_bytes(6, "big") + block.to_bytes(4, "big") + bytes(6)
+        stream = Cipher(algorithms.AES(self.secret()), modes.CTR(start)).encryptor()
+        words = np.empty(count, dtype="<u8")
+        view = words.data.cast("B")
+        for begin in range(0, len(view), len(_ZEROS)):
+            part = view[begin : begin + len(_ZEROS)]
+            stream.update_into(_ZEROS[: len(part)], part)
+        return words.astype(np.uint64, copy=False)
+
+
+class SecureNoise(NoiseSource):
+    """Noise under a fresh key from the operating system."""
+
+    def __init__(self) -> None:
+        super().__init__(os.urandom(32), Noise.SECURE)
+
+
+class InsecureTestNoise(NoiseSource):
+    """Repeatable noise from a seed, for tests only: it hides nothing, its certificates are void."""
+
+    def __init__(self, seed: int) -> None:
+        key = hashlib.sha256(b"tacit insecure test noise %d" % seed).digest()
+        super().__init__(key, Noise.TEST)

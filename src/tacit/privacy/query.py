@@ -1,0 +1,144 @@
+"""Bounded queries: a table of private sums, and how far one neighbouring change can move it.
+
+A query's fields are public facts. The sums themselves are private and are only ever passed as an
+argument, to `tacit.privacy.mechanism.Gate.release`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import _core, _parallel, _validate
+from tacit.errors import InvalidParameter
+from tacit.privacy.events import Rows
+from tacit.privacy.grid import FeatureGrid, ValueGrid
+from tacit.privacy.units import Unit
+
+MAGNITUDE_MAX = 2**61
+"""Largest absolute value of an exact sum; with noise it still fits 64 bits."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedQuery:
+    """What is public about a table of integer sums, in steps of 2^exponent.
+
+    For every pair of neighbouring data sets under `unit`, along the same released history, the
+    tables differ by at most `sensitivity` steps in L2 norm and in at most `coordinates` entries.
+    `reason` says why, in words.
+    """
+
+    purpose: str
+    unit: Unit
+    rows: Rows
+    shape: tuple[int, int]
+    exponent: int
+    sensitivity: float
+    coordinates: int
+    magnitude: int
+    reason: str
+
+    def __post_init__(self) -> None:
+        _validate.text("purpose", self.purpose, "say what the table is for")
+        _validate.text("reason", self.reason, "say why the sensitivity holds")
+        _validate.choice("unit", self.unit, Unit)
+        _validate.choice("rows", self.rows, Rows)
+        _validate.positive("sensitivity", self.sensitivity, "give it in grid steps")
+        _validate.positive_integer("coordinates", self.coordinates, "count what a change touches")
+        if not (-1000 <= self.exponent <= 1000 and min(self.shape) >= 1):
+            raise InvalidParameter("a query needs a sensible grid and at least one row and column")
+        if not 0 < self.magnitude <= MAGNITUDE_MAX:
+            raise InvalidParameter(
+                "the sums could exceed 61 bits; use a coarser grid or fewer ratings in a row"
+            )
+
+    @property
+    def step(self) -> float:
+        """The grid step, a power of two."""
+        return math.ldexp(1.0, self.exponent)
+
+
+class WeightedSums:
+    """For each row, Σ value × feature over the row's ratings, under unit `value`.
+
+    Which ratings there are is public under `value`: row r has the entries starts[r] to
+    starts[r + 1], and entry e refers to feature row columns[e]. Changing the value of one rating
+    moves one row of the table by at most (range of the values) × (norm bound of the features).
+
+    Parameters
+    ----------
+    purpose, rows
+        What the table is for, and what its rows are.
+    starts, columns
+        The public pattern, as in compressed sparse rows.
+    features
+        One row for each column index, on `feature_grid`: public or already released.
+    value_grid, feature_grid
+        The grids of both factors.
+    """
+
+    def __init__(
+        self,
+        *,
+        purpose: str,
+        rows: Rows,
+        starts: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        features: npt.NDArray[np.int32],
+        value_grid: ValueGrid,
+        feature_grid: FeatureGrid,
+    ) -> None:
+        starts = np.ascontiguousarray(starts, dtype=np.int64)
+        columns = np.ascontiguousarray(columns, dtype=np.int32)
+        features = np.ascontiguousarray(features, dtype=np.int32)
+        degrees = np.diff(starts)
+        if starts.size < 2 or starts[0] != 0 or starts[-1] != columns.size or degrees.min() < 0:
+            raise InvalidParameter("starts must rise from 0 to the number of entries")
+        if columns.size and not 0 <= columns.min() <= columns.max() < features.shape[0]:
+            raise InvalidParameter("columns must refer to rows of the features")
+        if not feature_grid.fits(features).all():
+            raise InvalidParameter("a feature row is longer than 1; quantise it with its grid")
+        self._starts, self._columns, self._features = starts, columns, features
+        self._grid = value_grid
+        largest = max(abs(value_grid.lowest), abs(value_grid.highest))
+        self.query = BoundedQuery(
+            purpose=purpose,
+            unit=Unit.VALUE,
+            rows=rows,
+            shape=(starts.size - 1, features.shape[1]),
+            exponent=value_grid.exponent - feature_grid.bits,
+            sensitivity=float(value_grid.range * feature_grid.bound),
+            coordinates=features.shape[1],
+            magnitude=max(1, int(degrees.max())) * largest * feature_grid.bound,
+            reason="one value moves one row by at most the range of the values times the norm "
+            "of one feature row",
+        )
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the exact sums. Reads private data; the result is private too.
+
+        Values outside the grid count as its nearer end, so that the bound holds for any input.
+        """
+        if values.shape != self._columns.shape or values.dtype != np.int32:
+            raise InvalidParameter("values must be one 32-bit integer for each entry")
+        values = np.ascontiguousarray(values)
+        sums = np.empty(self.query.shape, dtype=np.int64)
+
+        def work(begin: int, end: int) -> None:
+            _core.grid_sums(
+                self._starts,
+                self._columns,
+                values,
+                self._grid.lowest,
+                self._grid.highest,
+                self._features,
+                sums,
+                begin,
+                end,
+            )
+
+        _parallel.for_ranges(work, len(sums), size=256, threads=_parallel.thread_count(threads))
+        return sums

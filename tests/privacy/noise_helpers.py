@@ -1,0 +1,59 @@
+"""Small runs for tests of the mechanism."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.privacy.budget import Budget
+from tacit.privacy.events import Rows
+from tacit.privacy.grid import FeatureGrid, ValueGrid
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.privacy.query import WeightedSums
+from tacit.privacy.units import Unit
+
+BUDGET = Budget.from_epsilon(1.0, 1e-5)
+VALUES = ValueGrid.for_scale(1, 5)
+FEATURES = FeatureGrid()
+
+
+def pattern(
+    seed: int, rows: int, columns: int, density: float = 0.3
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the starts and columns of a random pattern."""
+    mask = np.random.default_rng(seed).random((rows, columns)) < density
+    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
+    return starts, np.nonzero(mask)[1].astype(np.int32)
+
+
+def weighted_sums(seed: int = 0, rows: int = 40, columns: int = 30, width: int = 5) -> WeightedSums:
+    """Return a random measurement."""
+    starts, indices = pattern(seed, rows, columns)
+    features = np.random.default_rng(seed + 1).normal(size=(columns, width))
+    return WeightedSums(
+        purpose="sums for a test",
+        rows=Rows.ITEMS,
+        starts=starts,
+        columns=indices,
+        features=FEATURES.quantise(features),
+        value_grid=VALUES,
+        feature_grid=FEATURES,
+    )
+
+
+def random_values(sums: WeightedSums, seed: int = 0) -> npt.NDArray[np.int32]:
+    """Return random values on the grid, one for each entry."""
+    count = sums._columns.size
+    return VALUES.quantise(np.random.default_rng(seed).uniform(1, 5, size=count))
+
+
+SUMS = weighted_sums()
+QUERY = SUMS.query
+EXACT = SUMS.exact(random_values(SUMS))
+
+
+def gate(**options: Any) -> Gate:
+    """Return a gate with test noise, unless told otherwise."""
+    facts = {"budget": BUDGET, "unit": Unit.VALUE, "noise": InsecureTestNoise(1)}
+    return Gate(**(facts | options))

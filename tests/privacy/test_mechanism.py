@@ -1,0 +1,165 @@
+"""The gate: books before it draws, keeps its budget, and never uses noise twice."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.errors import BudgetExceeded, InvalidParameter, NoiseReuse
+from tacit.privacy.budget import Budget
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.ledger import Status
+from tacit.privacy.noise.source import NoiseSource, SecureNoise
+from tacit.privacy.units import Unit
+from tests.privacy.noise_helpers import EXACT, QUERY, gate, random_values, weighted_sums
+
+
+def test_noise_has_the_booked_scale() -> None:
+    sums = weighted_sums(5, rows=4000, columns=20, width=10)
+    exact = sums.exact(random_values(sums))
+    door = gate(noise=SecureNoise())
+    released = door.release(sums.query, exact, share=0.5)
+    (event,) = door.ledger.events
+    noise = (released - exact * sums.query.step) / event.noise_scale
+    # 40,000 draws: each bound is 8 standard errors, a false alarm below 1e-14.
+    assert abs(noise.mean()) < 8 / math.sqrt(noise.size)
+    assert abs(noise.var() - 1) < 8 * math.sqrt(2 / noise.size)
+    assert event.mu == pytest.approx(door.mu * math.sqrt(0.5), rel=1e-12)
+    assert event.sensitivity == 4.0
+    assert event.coordinates == 10
+
+
+def test_released_numbers_lie_on_the_grid() -> None:
+    released = gate().release(QUERY, EXACT, share=1)
+    steps = released / QUERY.step
+    assert np.array_equal(steps, np.rint(steps))
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
+@pytest.mark.parametrize("shares", [[1.0], [0.002, 0.3, 0.698], [1 / 500] * 500])
+def test_a_spent_budget_is_certified_and_not_exceeded(epsilon: float, shares: list[float]) -> None:
+    budget = Budget.from_epsilon(epsilon, 1e-5)
+    door = gate(budget=budget, noise=SecureNoise())
+    for share in shares:
+        door.release(QUERY, EXACT, share=share)
+    certificate = Certificate.from_ledger(door.ledger, 1e-5)
+    assert certificate.status is Status.PROVEN
+    assert certificate.epsilon <= epsilon
+    assert certificate.epsilon == pytest.approx(epsilon, rel=2e-5)
+    booked = len(door.ledger.events)
+    with pytest.raises(BudgetExceeded, match="add up"):
+        door.release(QUERY, EXACT, share=1e-6)
+    assert len(door.ledger.events) == booked
+
+
+@given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30), st.floats(0.01, 30))
+def test_no_sequence_of_shares_exceeds_the_budget(shares: list[float], epsilon: float) -> None:
+    budget = Budget.from_epsilon(epsilon, 1e-6)
+    door = gate(budget=budget)
+    for share in shares:
+        try:
+            door.release(QUERY, EXACT, share=share)
+        except (BudgetExceeded, InvalidParameter):
+            break
+    if door.ledger.events:
+        assert Certificate.from_ledger(door.ledger, 1e-6).epsilon <= epsilon
+
+
+def test_the_sampler_is_charged() -> None:
+    door = gate(noise=SecureNoise())
+    door.release(QUERY, EXACT, share=1)
+    certificate = Certificate.from_ledger(door.ledger, 1e-5)
+    ideal = [replace(e, sampler_error=0.0, sampler_tail=0.0) for e in door.ledger.events]
+    cheaper = Certificate.from_ledger(type(door.ledger)(ideal), 1e-5)
+    assert 0 < certificate.epsilon - cheaper.epsilon < 1e-8
+
+
+def test_too_many_coordinates_for_the_reserve_are_refused() -> None:
+    door = gate()
+    with pytest.raises(BudgetExceeded, match="coordinates"):
+        door.release(replace(QUERY, coordinates=10**8), EXACT, share=0.1)
+    assert door.ledger.events == ()
+
+
+def test_test_noise_voids_the_certificate() -> None:
+    door = gate()
+    door.release(QUERY, EXACT, share=1)
+    assert Certificate.from_ledger(door.ledger, 1e-5).status is Status.VOID
+
+
+def test_results_do_not_depend_on_threads() -> None:
+    sums = weighted_sums(2, rows=30_000, columns=5, width=12)
+    exact = sums.exact(random_values(sums))
+    one = gate(threads=1).release(sums.query, exact, share=0.1)
+    for threads in (2, 4):
+        assert np.array_equal(gate(threads=threads).release(sums.query, exact, share=0.1), one)
+
+
+def test_every_release_has_noise_of_its_own() -> None:
+    door = gate()
+    first = door.release(QUERY, EXACT, share=0.1)
+    second = door.release(QUERY, EXACT, share=0.1)
+    assert (first != second).all()
+    assert (gate(noise=SecureNoise()).release(QUERY, EXACT, share=0.1) != first).all()
+
+
+class BrokenNoise(NoiseSource):
+    """Fails where noise is drawn, like a crash between booking and drawing."""
+
+    def integers(self, *args: Any, **kwargs: Any) -> Any:
+        raise MemoryError
+
+
+def test_the_event_is_booked_before_noise_is_drawn() -> None:
+    broken = SecureNoise()
+    broken.__class__ = BrokenNoise
+    door = gate(noise=broken)
+    with pytest.raises(MemoryError):
+        door.release(QUERY, EXACT, share=0.6)
+    assert len(door.ledger.events) == 1
+    with pytest.raises(BudgetExceeded):
+        door.release(QUERY, EXACT, share=0.6)
+
+
+@pytest.mark.parametrize(
+    ("query", "sums", "share"),
+    [
+        (replace(QUERY, unit=Unit.USER), EXACT, 0.1),
+        (QUERY, EXACT, 0.0),
+        (QUERY, EXACT, 1.5),
+        (QUERY, EXACT, math.nan),
+        (QUERY, EXACT[:-1], 0.1),
+        (QUERY, EXACT.astype(np.float64), 0.1),
+        (replace(QUERY, sensitivity=2.0), EXACT, 0.1),
+        (replace(QUERY, sensitivity=2.0**60), EXACT, 0.1),
+    ],
+)
+def test_bad_releases_book_nothing(query: Any, sums: Any, share: float) -> None:
+    door = gate()
+    with pytest.raises(InvalidParameter):
+        door.release(query, sums, share=share)
+    assert door.ledger.events == ()
+
+
+def test_one_release_may_not_spend_too_much() -> None:
+    door = gate(budget=Budget.from_epsilon(200, 1e-5))
+    with pytest.raises(InvalidParameter, match="spread the budget"):
+        door.release(QUERY, EXACT, share=1)
+    for _ in range(10):
+        door.release(QUERY, EXACT, share=0.1)
+    assert Certificate.from_ledger(door.ledger, 1e-5).epsilon <= 200
+
+
+def test_a_completed_run_has_no_noise_left() -> None:
+    source = SecureNoise()
+    door = gate(noise=source)
+    door.release(QUERY, EXACT, share=0.1)
+    door.close()
+    with pytest.raises(NoiseReuse, match="erased"):
+        door.release(QUERY, EXACT, share=0.1)
+    with pytest.raises(NoiseReuse):
+        source.secret()

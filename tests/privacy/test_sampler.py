@@ -1,0 +1,350 @@
+"""The sampler: its table meets the proof's conditions, its point masses the proven bound.
+
+The statistical tests draw fresh secure noise. Each rejects a correct sampler with probability at
+most 1e-7; there are fewer than a hundred, so a false alarm comes once in 100,000 runs of this file.
+"""
+
+import itertools
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import opendp.prelude as dp
+import pytest
+from scipy import stats
+
+from tacit import _core
+from tacit.errors import InvalidParameter
+from tacit.privacy.noise import sampler
+from tacit.privacy.noise.source import InsecureTestNoise, SecureNoise
+
+ROOT = Path(__file__).parent.parent.parent
+SCALES = [2.0**20, 1234567.891, math.pi * 2**30, 2.0**48]
+LAYERS = 512
+FIRST_EDGE = float.fromhex("0x1.ee08aaaebb3efp+1")
+LOG_TWO = float.fromhex("0x1.62e42fefa39efp-1")
+FALSE_ALARM = 1e-7
+
+
+class ExactMasses:
+    """The point masses of the sampler, from its table and the float operations it performs.
+
+    Follows docs/proofs/sampler.md: what `draw` in cpp/ziggurat.cpp accepts, with which probability.
+    All but the recomputed float operations is in 50-digit arithmetic.
+    """
+
+    def __init__(self, sigma: float) -> None:
+        self.table = _core.Ziggurat(sigma)
+        self.sigma = sigma
+        self.area = mpmath.mpf(self.table.height[0]) * self.table.width[0]
+        for name in ("width", "inside", "lower", "height", "tail_start", "tail_cell"):
+            setattr(self, name, getattr(self.table, name))
+
+    def target(self, k: int) -> mpmath.mpf:
+        return mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * mpmath.mpf(self.sigma) ** 2))
+
+    def half_square(self, k: int) -> float:
+        ratio = float(k) / self.sigma
+        return 0.5 * (ratio * ratio)
+
+    def mass(self, k: int) -> mpmath.mpf:
+        """Return P(one attempt proposes and accepts +k), times layers × area."""
+        total = mpmath.mpf(0)
+        for layer in range(LAYERS):
+            if k >= (self.tail_start if layer == 0 else self.width[layer]):
+                continue
+            accept = mpmath.mpf(1)
+            if k > self.inside[layer]:
+                value = mpmath.mpf(_core.exp_minus(self.half_square(k)))
+                accept = (value - self.lower[layer]) / self.height[layer]
+            total += min(max(accept, 0), 1) / self.width[layer]
+        if k >= self.tail_start:
+            cell = (k - self.tail_start) // self.tail_cell
+            start = 0.5 * (FIRST_EDGE * FIRST_EDGE)
+            accept = mpmath.mpf(_core.exp_minus(start)) / self.height[0]
+            w = max(self.half_square(k) - start - cell * LOG_TWO, 0.0)
+            while w > 1:
+                accept *= mpmath.mpf(0x5E2D58D8B3BCDF1A) / 2**64
+                w -= 1
+            accept *= mpmath.mpf(_core.exp_minus(w))
+            proposal = mpmath.mpf(2 * self.tail_cell) / self.width[0] / 2 ** (cell + 1)
+            total += proposal / self.tail_cell * accept
+        return total * self.area
+
+
+@pytest.fixture(params=SCALES, ids=lambda sigma: f"{sigma:.3g}")
+def exact(request: pytest.FixtureRequest) -> ExactMasses:
+    with mpmath.workdps(50):
+        return ExactMasses(request.param)
+
+
+def test_table_meets_the_conditions_of_the_proof(exact: ExactMasses) -> None:
+    with mpmath.workdps(50):
+        height = mpmath.mpf(0)
+        for layer in range(LAYERS):
+            assert exact.width[layer] < 2**52
+            assert abs(exact.height[layer] * exact.width[layer] / exact.area - 1) < 4e-16
+            assert abs(exact.lower[layer] - height) <= 4e-16 * height
+            if layer:
+                assert exact.target(exact.width[layer]) <= height  # nothing is missed outside
+            height += exact.area / exact.width[layer]
+            if exact.inside[layer] >= 0:
+                assert exact.target(exact.inside[layer]) >= height  # plain acceptance is right
+        assert height >= 1  # the layers reach the top
+        assert exact.target(exact.tail_start) <= exact.height[0]  # the envelope covers the tail
+        decay = mpmath.mpf(exact.tail_start) * exact.tail_cell / mpmath.mpf(exact.sigma) ** 2
+        assert decay >= mpmath.log(2)  # and stays above it from cell to cell
+
+
+def test_point_masses_meet_the_bound(exact: ExactMasses) -> None:
+    """p̃/p for k up to 24σ, p that of a rounded Gaussian, at seams and everywhere."""
+    random = np.random.default_rng(1)
+    points = {0, 1, exact.tail_start - 1, exact.tail_start, int(24 * exact.sigma)}
+    points |= {exact.tail_start + c * exact.tail_cell - d for c in (1, 2, 50) for d in (0, 1)}
+    points |= {exact.width[i] - d for i in (1, 2, 200, 511) for d in (0, 1)}
+    points |= {max(exact.inside[i], 0) + d for i in (1, 2, 200, 511) for d in (0, 1)}
+    points |= {int(x * exact.sigma) for x in random.uniform(0, 24, 60)}
+    points |= {int(x * exact.sigma) for x in np.abs(random.normal(size=60))}
+    with mpmath.workdps(50):
+        sigma = mpmath.mpf(exact.sigma)
+        worst = 0.0
+        for k in points:
+            edges = [(mpmath.mpf(k) + side) / sigma for side in (-0.5, 0.5)]
+            ideal = (
+                mpmath.erfc(edges[0] / mpmath.sqrt(2)) - mpmath.erfc(edges[1] / mpmath.sqrt(2))
+            ) / 2
+            # Up to normalisation, which differs from that of the ideal by less than the masses do.
+            implemented = exact.mass(k) / (sigma * mpmath.sqrt(2 * mpmath.pi))
+            worst = max(worst, abs(float(implemented / ideal - 1)))
+    normalisation = 1e-13
+    assert worst + normalisation <= sampler.relative_error(exact.sigma)
+
+
+def test_exponential_is_accurate() -> None:
+    with mpmath.workdps(30):
+        for w in np.concatenate([np.linspace(0, 1, 500), np.linspace(1, 40, 500), [1e-300, 0.0]]):
+            assert abs(_core.exp_minus(w) / mpmath.exp(-mpmath.mpf(w)) - 1) < 5e-16
+
+
+def test_chain_constant() -> None:
+    with mpmath.workdps(50):
+        assert int(mpmath.floor(mpmath.exp(-1) * 2**64)) == 0x5E2D58D8B3BCDF1A
+
+
+def test_edges_are_what_their_script_writes() -> None:
+    script = ROOT / "cpp" / "ziggurat_edges.py"
+    result = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, check=True, timeout=120
+    )
+    assert result.stdout == (ROOT / "cpp" / "ziggurat_edges.inc").read_bytes()
+
+
+def test_tail_constant() -> None:
+    """P(|k| > 14σ) with the boundary rounded inwards at the smallest scale."""
+    with mpmath.workdps(30):
+        assert mpmath.erfc((14 - 2.0**-20) / mpmath.sqrt(2)) < sampler.TAIL * 0.99
+
+
+@pytest.mark.parametrize("sigma", SCALES)
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100_003])
+def test_portable_path_draws_the_same_integers(sigma: float, count: int) -> None:
+    words = np.random.default_rng(count).integers(0, 2**64, 2 * count + 64, np.uint64)
+    table = _core.Ziggurat(sigma)
+    fast, slow = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    assert table.fill(words, fast) == table.fill(words, slow, portable=True) is not None
+    assert np.array_equal(fast, slow)
+
+
+def crafted(layer: int, uniform: int, negative: bool = False) -> int:
+    return (int(negative) << 63) | (layer << 52) | uniform
+
+
+def test_rare_branches_agree_with_the_reference() -> None:
+    """Words made to fall on seams: no magnitude, biased fractions, the tail, the top layer."""
+    table = _core.Ziggurat(2.0**20)
+    special = [crafted(layer, 0, negative) for layer in range(LAYERS) for negative in (0, 1)]
+    for layer in range(LAYERS):
+        width = table.width[layer]
+        for k in (1, table.inside[layer], table.inside[layer] + 1, width - 1):
+            first = -(-(max(k, 0) << 52) // width)  # the smallest uniform that gives k
+            special += [crafted(layer, first), crafted(layer, min(first + 1, 2**52 - 1), True)]
+    rest = np.random.default_rng(5).integers(0, 2**64, 40 * len(special), np.uint64)
+    words = np.concatenate([np.array(special, dtype=np.uint64), rest])
+    fast, slow = np.zeros(len(special), np.int64), np.zeros(len(special), np.int64)
+    assert table.fill(words, fast) == table.fill(words, slow, portable=True)
+    assert np.array_equal(fast, slow)
+    assert fast.tolist() == reference_draws(table, words, len(special))
+
+
+def reference_draws(table: _core.Ziggurat, words: np.ndarray, count: int) -> list[int]:
+    """The slow obvious sampler: one draw after the other, in Python integers."""
+    stream = iter(words[count:].tolist())
+    widths, inside, lower, height = table.width, table.inside, table.lower, table.height
+    drawn = []
+    for first in words[:count].tolist():
+        for word in itertools.chain([first], stream):
+            layer, negative = (word >> 52) & 511, word >> 63
+            magnitude, fraction = divmod((word & (2**52 - 1)) * widths[layer], 2**52)
+            if fraction < 2**52 % widths[layer]:
+                continue
+            if layer == 0 and magnitude >= table.tail_start:
+                found = reference_tail(table, stream)
+                if found is None:
+                    continue
+                magnitude = found
+            elif magnitude > inside[layer]:
+                level = float(next(stream)) * 2.0**-64
+                ratio = magnitude / table.sigma
+                value = _core.exp_minus(0.5 * (ratio * ratio))
+                if not lower[layer] + height[layer] * level < value:
+                    continue
+            if negative and magnitude == 0:
+                continue
+            drawn.append(-magnitude if negative else magnitude)
+            break
+    return drawn
+
+
+def reference_tail(table: _core.Ziggurat, stream: "itertools.chain[int]") -> int | None:
+    start = 0.5 * (FIRST_EDGE * FIRST_EDGE)
+    if not float(next(stream)) * 2.0**-64 * table.height[0] < _core.exp_minus(start):
+        return None
+    cell = 0
+    while (word := next(stream)) == 0:
+        cell += 64
+    cell += (word & -word).bit_length() - 1
+    while True:
+        high, low = divmod(next(stream) * table.tail_cell, 2**64)
+        if low >= 2**64 % table.tail_cell:
+            break
+    magnitude = table.tail_start + cell * table.tail_cell + high
+    ratio = magnitude / table.sigma
+    w = max(0.5 * (ratio * ratio) - start - cell * LOG_TWO, 0.0)
+    while w > 1:
+        if next(stream) >= 0x5E2D58D8B3BCDF1A:
+            return None
+        w -= 1
+    return magnitude if float(next(stream)) * 2.0**-64 < _core.exp_minus(w) else None
+
+
+def test_ordinary_draws_agree_with_the_reference() -> None:
+    count = 20_000
+    words = np.random.default_rng(9).integers(0, 2**64, 2 * count, np.uint64)
+    table = _core.Ziggurat(12345678.9)
+    out = np.zeros(count, np.int64)
+    table.fill(words, out)
+    assert out.tolist() == reference_draws(table, words, count)
+
+
+def test_too_few_words_are_noticed() -> None:
+    table = _core.Ziggurat(2.0**20)
+    words = np.full(4, crafted(LAYERS - 1, 2**52 - 1), dtype=np.uint64)  # all need a second word
+    out = np.zeros(4, np.int64)
+    assert table.fill(words, out) is None
+    with pytest.raises(ValueError, match="fewer words"):
+        table.fill(words[:3], out)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 2.0**20 - 1, 2.0**48 + 1, math.nan, math.inf, -1.0])
+def test_scales_outside_the_proof_are_refused(sigma: float) -> None:
+    with pytest.raises(ValueError, match="sigma"):
+        _core.Ziggurat(sigma)
+    with pytest.raises(InvalidParameter, match="grid"):
+        sampler.check_scale(sigma)
+
+
+SIGMA = 1.7 * 2**21
+DRAWS = 4_000_000
+
+
+@pytest.fixture(scope="module")
+def drawn() -> np.ndarray:
+    """Fresh secure noise from several addresses."""
+    noise, table = SecureNoise(), _core.Ziggurat(SIGMA)
+    blocks = [noise.integers(table, event=3, block=b, count=DRAWS // 8) for b in range(8)]
+    return np.stack(blocks)
+
+
+def test_moments(drawn: np.ndarray) -> None:
+    z = drawn.reshape(-1) / SIGMA
+    # Standardised by the exact variances of the sample moments of a standard normal.
+    moments = {1: (0, 1), 2: (1, 2), 3: (0, 15), 4: (3, 96), 6: (15, 10170)}
+    for power, (mean, variance) in moments.items():
+        score = (np.mean(z**power) - mean) / math.sqrt(variance / z.size)
+        assert abs(score) < 8  # beyond 1e-7 even for the heavier-tailed sixth moment
+
+
+def test_distribution_on_the_grid(drawn: np.ndarray) -> None:
+    edges = np.rint(stats.norm.ppf(np.linspace(0, 1, 1001)[1:-1]) * SIGMA).astype(np.int64)
+    counts = np.bincount(np.searchsorted(edges, drawn.reshape(-1)), minlength=1000)
+    # searchsorted puts k = edge into the bin below: the bin ends at edge + 1/2.
+    upper = stats.norm.cdf((edges + 0.5) / SIGMA)
+    expected = np.diff(np.concatenate([[0], upper, [1]])) * drawn.size
+    assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM
+
+
+def test_tails(drawn: np.ndarray) -> None:
+    """Counts beyond 3 to 5 σ, where the tail's own code draws."""
+    for bound in (3.0, 3.8, 3.9, 4.2, 5.0):
+        count = int(np.count_nonzero(np.abs(drawn) > bound * SIGMA))
+        probability = 2 * stats.norm.sf(bound)
+        assert stats.binomtest(count, drawn.size, probability).pvalue > FALSE_ALARM
+
+
+def test_low_bits_have_no_pattern(drawn: np.ndarray) -> None:
+    flat = drawn.reshape(-1)
+    for modulus in (2, 3, 16, 257):
+        counts = np.bincount(flat % modulus, minlength=modulus)
+        assert stats.chisquare(counts).pvalue > FALSE_ALARM
+
+
+def test_signs_are_fair(drawn: np.ndarray) -> None:
+    positive = int(np.count_nonzero(drawn > 0))
+    nonzero = int(np.count_nonzero(drawn))
+    assert stats.binomtest(positive, nonzero).pvalue > FALSE_ALARM
+
+
+def test_addresses_and_neighbours_are_uncorrelated(drawn: np.ndarray) -> None:
+    z = drawn / SIGMA
+    limit = stats.norm.isf(FALSE_ALARM / 2)
+    for first, second in itertools.combinations(range(len(z)), 2):
+        assert abs(np.mean(z[first] * z[second])) * math.sqrt(z.shape[1]) < limit + 1
+    flat = z.reshape(-1)
+    for lag in (1, 2, 8, 64):
+        assert abs(np.mean(flat[:-lag] * flat[lag:])) * math.sqrt(flat.size) < limit + 1
+
+
+def test_agrees_with_an_exact_sampler() -> None:
+    """OpenDP's discrete Gaussian, drawn by exact rational arithmetic, in a two-sample test."""
+    dp.enable_features("contrib")
+    count = 30_000
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
+    theirs = np.array(dp.m.make_gaussian(*space, scale=SIGMA)([0] * count))
+    ours = SecureNoise().integers(_core.Ziggurat(SIGMA), event=0, block=0, count=count)
+    assert stats.ks_2samp(ours, theirs).pvalue > FALSE_ALARM
+    both = np.concatenate([ours, theirs])
+    bins = np.searchsorted(np.quantile(both, np.linspace(0, 1, 51)[1:-1]), both)
+    table = np.stack([np.bincount(part, minlength=50) for part in np.split(bins, [count])])
+    assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
+
+
+def test_a_biased_sampler_would_be_caught(drawn: np.ndarray) -> None:
+    """The tests above have power: noise 1 % too small, a missing tail, a missing low bit."""
+    shrunk = np.rint(drawn * 0.99).astype(np.int64)
+    for test in (test_moments, test_distribution_on_the_grid):
+        with pytest.raises(AssertionError):
+            test(shrunk)
+    with pytest.raises(AssertionError):
+        test_tails(np.clip(drawn, -3.86 * SIGMA, 3.86 * SIGMA))
+    even = drawn - drawn % 2
+    with pytest.raises(AssertionError):
+        test_low_bits_have_no_pattern(even)
+
+
+def test_source_fills_any_count() -> None:
+    noise, table = InsecureTestNoise(1), _core.Ziggurat(SIGMA)
+    for count in (0, 1, 5, 70_000, 300_000):
+        assert noise.integers(table, event=1, block=2, count=count).shape == (count,)
