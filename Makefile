@@ -32,8 +32,8 @@ lint: $(VENV)/installed $(VENV)/group-lint
 	$(BIN)/mypy
 
 format: $(VENV)/group-lint
-	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
 
 bench: $(VENV)/installed $(VENV)/group-test
 	$(BIN)/python -m benchmarks

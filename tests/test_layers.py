@@ -29,6 +29,7 @@ def imported_layers(file: Path) -> set[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
+            assert "tacit" not in names, f"{file} imports the facade"
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} uses a relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names]

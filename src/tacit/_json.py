@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -29,35 +29,46 @@ def loads(text: str, source: str) -> Any:
 def read(path: Path) -> Any:
     """Parse the JSON file at `path`."""
     try:
-        if path.stat().st_size > SIZE_MAX:
+        if not path.is_file():
+            kind = "a folder" if path.is_dir() else "no regular file"
             raise InvalidDocument(
-                f"{path} is larger than {SIZE_MAX:,} bytes; it is no Tacit document"
+                f"cannot read {path}: it is {kind if path.exists() else 'absent'}"
             )
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidDocument(f"cannot read {path}: {error.strerror}") from None
+        with path.open("rb") as file:
+            content = file.read(SIZE_MAX + 1)
+        if len(content) > SIZE_MAX:
+            raise InvalidDocument(f"{path} is larger than {SIZE_MAX:,} bytes, so not Tacit's")
+        text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidDocument(f"{path} is not valid JSON: it is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise InvalidDocument(f"cannot read {path}: {_reason(error)}") from None
     return loads(text, str(path))
 
 
 def write(path: Path, document: object) -> None:
     """Write `document` to `path` atomically, refusing to replace an existing file."""
     text = dumps(document)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+        # Mode "x" creates with the permissions of any new file, and never follows a link.
+        with temporary.open("x", encoding="utf-8") as file:
+            try:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(name, path)
-        finally:
-            Path(name).unlink()
+                os.link(temporary, path)
+            finally:
+                temporary.unlink()
     except FileExistsError:
         raise InvalidDocument(f"{path} exists already; choose another name") from None
-    except OSError as error:
-        raise InvalidDocument(f"cannot write {path}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise InvalidDocument(f"cannot write {path}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what the system says went wrong, without the path that the caller names anyway."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ COUNT_MAX = 10**12
 """Largest number of repetitions accepted; sums of so many terms still stay far from overflow."""
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """Return a parameter as it was given, cut to a readable length."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:40]}…"
@@ -21,7 +21,7 @@ def _shown(value: object) -> str:
 
 def _real(name: str, value: object, expected: str) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidParameter(f"{name} must be {expected}, got {_shown(value)}")
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}")
     try:
         return float(value)
     except OverflowError:
@@ -35,7 +35,7 @@ def positive(name: str, value: object, hint: str) -> float:
     expected = "a positive finite number"
     number = _real(name, value, expected)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidParameter(f"{name} must be {expected}, got {_shown(value)}; {hint}")
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
     return number
 
 
@@ -44,7 +44,7 @@ def probability(name: str, value: object, hint: str) -> float:
     expected = "a number strictly between 0 and 1"
     number = _real(name, value, expected)
     if not 0 < number < 1:
-        raise InvalidParameter(f"{name} must be {expected}, got {_shown(value)}; {hint}")
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
     return number
 
 
@@ -53,7 +53,7 @@ def small(name: str, value: object, hint: str) -> float:
     expected = "a number of at least 0 and below 0.5"
     number = _real(name, value, expected)
     if not 0 <= number < 0.5:
-        raise InvalidParameter(f"{name} must be {expected}, got {_shown(value)}; {hint}")
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
     return number
 
 
@@ -64,13 +64,15 @@ def positive_integer(name: str, value: object, hint: str) -> int:
         number = int(value)
         if 1 <= number <= COUNT_MAX:
             return number
-    raise InvalidParameter(f"{name} must be {expected}, got {_shown(value)}; {hint}")
+    raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
 
 
 def text(name: str, value: object, hint: str) -> str:
-    """Return `value` if it is a non-empty line of text."""
-    if not isinstance(value, str) or not value.strip() or "\n" in value:
-        raise InvalidParameter(f"{name} must be one line of text, got {_shown(value)}; {hint}")
+    """Return `value` if it is one line of printable text; control characters could forge output."""
+    if not (isinstance(value, str) and value.strip() and value.isprintable()):
+        raise InvalidParameter(
+            f"{name} must be one line of printable text, got {shown(value)}; {hint}"
+        )
     return value
 
 
@@ -78,4 +80,4 @@ def choice(name: str, value: object, kind: type[Choice]) -> Choice:
     """Return the member of `kind` that `value` is or names."""
     if isinstance(value, str) and value in list(kind):
         return kind(value)
-    raise InvalidParameter(f"{name} must be one of {', '.join(kind)}, got {_shown(value)}")
+    raise InvalidParameter(f"{name} must be one of {', '.join(kind)}, got {shown(value)}")

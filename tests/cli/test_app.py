@@ -1,9 +1,11 @@
 """The command itself: help, version, demo, doctor, and how it ends."""
 
 import json
+import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -37,8 +39,9 @@ def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
     result = tacit("demo")
     assert time.monotonic() - start < 60
     assert result.returncode == 0 and result.stderr == ""
-    for phrase in ("11.437993", "13.183663", "64.616435", "Privacy certificate: proven"):
+    for phrase in ("11.437993", "13.183663", "64.61643", "Privacy certificate: proven"):
         assert phrase in result.stdout
+    assert json.loads(tacit("demo", "--json").stdout)["status"] == "proven"
 
 
 def test_doctor(tacit: RunTacit) -> None:
@@ -47,6 +50,24 @@ def test_doctor(tacit: RunTacit) -> None:
     assert document["instruction_set"] in ("portable", "avx512")
     assert document["packages"]["numpy"]
     assert document["compiler"] in tacit("doctor").stdout
+
+
+def test_any_terminal_will_do(tacit: RunTacit) -> None:
+    result = tacit("demo", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert result.returncode == 0 and "R?nyi" in result.stdout
+
+
+def test_a_full_disk_is_an_error_of_one_line(tacit: RunTacit) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = tacit("demo", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert result.returncode == 2
+    assert result.stderr == "error: cannot write the output: No space left on device\n"
+
+
+def test_messages_cannot_paint_the_terminal(tacit: RunTacit) -> None:
+    result = tacit("budget", "compose", "\x1b[2J\nfake")
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1 and "\x1b" not in result.stderr
 
 
 def test_a_closed_pipe_is_not_complained_about() -> None:

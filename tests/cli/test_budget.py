@@ -54,7 +54,10 @@ def test_calibrate(tacit: RunTacit, epsilon: int, mu: str, multiplier: str) -> N
     document = parsed(tacit, *call)
     assert f"{document['mu']:.8g}" == mu
     assert f"{document['noise_multiplier']:.8g}" == multiplier
-    assert mu in tacit(*call).stdout
+    shown = dict(line.split()[:2] for line in tacit(*call).stdout.splitlines()[1:])
+    assert shown["mu"].startswith(mu[:8]) and float(shown["mu"]) <= document["mu"]
+    # Whoever copies the number from the table gets more noise, not less.
+    assert float(shown["noise_multiplier"]) >= document["noise_multiplier"]
     many = parsed(tacit, *call, "--count", 100)
     assert many["noise_multiplier"] == pytest.approx(10 * document["noise_multiplier"], rel=1e-12)
 
@@ -122,9 +125,18 @@ def test_plot(tacit: RunTacit, tmp_path: Path, name: str) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_plot_of_one_release_shows_a_point(tmp_path: Path) -> None:
+    from tacit.privacy.plots import plot_accountants
+
+    plot_accountants(tmp_path / "one.svg", [(0.5, 1)], 1e-5)
+    plot_accountants(tmp_path / "free.svg", [(0.01, 5)], 0.1)  # all of it costs ε = 0
+    assert "<use" in (tmp_path / "one.svg").read_text()
+
+
 def test_plot_errors_leave_nothing_behind(tacit: RunTacit, tmp_path: Path) -> None:
     call = "budget calibrate --epsilon 1 --plot".split()
-    for target in (tmp_path / "curve.txt", tmp_path / "curve", tmp_path / "absent" / "curve.png"):
+    names = ["curve.txt", "curve", "curve.pgf", "absent/curve.png", f"{'a' * 253}.png"]
+    for target in (tmp_path / name for name in names):
         result = tacit(*call, target)
         assert result.returncode == 2
         assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
@@ -156,6 +168,10 @@ COMPOSE = "budget compose --noise-multiplier 5 --count 10 --delta 1e-5"
         "budget compose absent.json",
         "budget compose absent.json --count 3",
         "budget compose --delta 0 --noise-multiplier 1",
+        "budget compose /dev/zero",
+        f"budget compose {'a' * 300}",
+        PAPER.replace("0.4", "1e-200"),
+        PAPER.replace("0.01", "1e-320"),
         "budget unknown",
         "unknown",
         "--unknown",

@@ -6,7 +6,7 @@ from tacit.privacy.events import Event, ExactRelease, GaussianRelease, Noise, Ro
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.units import Unit
 
-lines = st.text(min_size=1).filter(lambda text: text.strip() and "\n" not in text)
+lines = st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable())
 scales = st.floats(1e-3, 1e3)
 
 

@@ -77,6 +77,7 @@ def test_a_certificate_does_not_change_with_its_ledger() -> None:
     certificate = Certificate.from_ledger(ledger, 1e-5)
     before = certificate.to_dict()
     ledger.append(USERS)
+    certificate.ledger.append(ExactRelease(purpose="means", unit=Unit.VALUE))
     assert certificate.to_dict() == before
 
 
@@ -118,11 +119,24 @@ def test_every_changed_number_is_noticed(path: tuple[Any, ...], factor: float) -
         {"statement": DOCUMENT["statement"] | {"unit": "user"}},
         {"statement": DOCUMENT["statement"] | {"epsilon": None}},
         {"statement": DOCUMENT["statement"] | {"relation": "anything"}},
+        {"statement": DOCUMENT["statement"] | {"hides": "everything about everybody"}},
+        {"statement": DOCUMENT["statement"] | {"epsilon": 10**400}},
+        {"statement": DOCUMENT["statement"] | {"more": 1}},
+        {"not_hidden": []},
+        {"notes": DOCUMENT["notes"][:-1]},
+        {"checking": DOCUMENT["checking"] | {"proves": "honesty"}},
+        {"surprise": 1},
     ],
 )
 def test_other_changes_are_noticed(change: dict[str, Any]) -> None:
     with pytest.raises(CheckFailed):
         Certificate.from_dict(DOCUMENT | change)
+
+
+@pytest.mark.parametrize("key", sorted(set(DOCUMENT) - {"format", "version", "ledger"}))
+def test_a_missing_part_is_noticed(key: str) -> None:
+    with pytest.raises((CheckFailed, InvalidDocument)):
+        Certificate.from_dict({name: part for name, part in DOCUMENT.items() if name != key})
 
 
 def test_a_hidden_event_is_noticed() -> None:
@@ -156,7 +170,8 @@ def test_not_private_has_no_numbers() -> None:
     assert certificate.status is Status.NONE
     assert certificate.epsilon is None and certificate.mu is None and certificate.group == ()
     text = certificate.to_text()
-    assert "Not private" in text and "item means" in text and "epsilon" not in text
+    assert "Not private" in text and "item means" in text and "epsilon =" not in text
+    assert certificate.to_dict()["statement"]["hides"] is None
 
 
 def test_noise_that_hides_nothing_gets_no_certificate() -> None:
@@ -172,6 +187,20 @@ def test_plain_words_say_what_is_and_is_not_hidden(unit: Unit) -> None:
         assert sentence in text
     for phrase in ("add up", "held-out error", "arithmetic", "honestly kept", "false alarms"):
         assert phrase in text
+
+
+@pytest.mark.parametrize(
+    ("change", "heading"),
+    [
+        ({}, "What is hidden: how a user"),
+        ({"flaw": "no proof"}, "What the claim says is hidden: how a user"),
+        ({"noise": "test"}, "What secure noise would have hidden: how a user"),
+    ],
+)
+def test_plain_words_promise_no_more_than_the_status(change: dict[str, Any], heading: str) -> None:
+    certificate = Certificate.from_ledger(Ledger([replace(ITEMS, **change)]), 1e-5)
+    assert f"\n{heading}" in certificate.to_text()
+    assert (certificate.to_dict()["statement"]["hides"] is None) == bool(change)
 
 
 def test_plain_words_round_up() -> None:

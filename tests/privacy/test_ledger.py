@@ -3,6 +3,7 @@
 import copy
 import json
 import math
+import os
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from importlib import resources
@@ -61,6 +62,8 @@ def test_events_are_frozen_and_hold_plain_types() -> None:
         {"noise": "none"},
         {"purpose": ""},
         {"purpose": "two\nlines"},
+        {"purpose": "\x1b[2J"},
+        {"purpose": "\ud800"},
         {"flaw": " "},
         {"coordinates": 0},
         {"coordinates": 2.5},
@@ -81,8 +84,26 @@ def test_a_ledger_keeps_one_unit() -> None:
     assert ledger.events == (ITEMS,)
 
 
+@pytest.mark.parametrize("thing", ["event", None, {"type": "gaussian"}, object()])
+def test_a_ledger_books_events_only(thing: object) -> None:
+    with pytest.raises(InvalidParameter, match="books events"):
+        Ledger([thing])  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("run", ["", "x" * 32, "AB" * 16, 5, "0" * 31])
+def test_bad_run_names_are_refused(run: object) -> None:
+    with pytest.raises(InvalidParameter, match="hexadecimal"):
+        Ledger(run=run)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("group", [0, -1, 1.5, True])
+def test_bad_groups_are_refused(group: object) -> None:
+    with pytest.raises(InvalidParameter, match="group must be"):
+        Ledger([ITEMS]).spend(group=group)  # type: ignore[arg-type]
+
+
 def test_an_empty_ledger_certifies_nothing() -> None:
-    for ask in (lambda: Ledger().unit, Ledger().spend):
+    for ask in (lambda: Ledger().unit, lambda: Ledger().status, Ledger().spend):
         with pytest.raises(InvalidParameter, match="empty"):
             ask()
 
@@ -190,6 +211,16 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidDocument, match="UTF-8"):
         Ledger.load(tmp_path / "bytes")
+    os.mkfifo(tmp_path / "pipe")
+    for name in (tmp_path / "pipe", "/dev/zero", "a\0b", "a" * 300):
+        with pytest.raises(InvalidDocument, match="cannot read"):
+            Ledger.load(name)
+
+
+def test_saved_files_are_as_readable_as_any(tmp_path: Path) -> None:
+    Ledger([ITEMS]).save(tmp_path / "ledger.json")
+    (tmp_path / "other").touch()
+    assert (tmp_path / "ledger.json").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", True, None])

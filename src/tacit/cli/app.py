@@ -3,6 +3,7 @@
 Exit codes: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted.
 """
 
+import os
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -10,6 +11,7 @@ import typer
 
 from tacit._version import __version__
 from tacit.cli import budget, demo, doctor
+from tacit.cli.console import fail, prepare
 from tacit.errors import CheckFailed, TacitError
 
 app = typer.Typer(
@@ -52,25 +54,35 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code; errors become one line on stderr."""
     command = typer.main.get_command(app)
+    prepare()
     try:
         result = command.main(args=arguments, prog_name="tacit", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except _UsageError as error:
-        if type(error).__name__ == "NoArgsIsHelpError":
-            sys.stderr.write(error.format_message() + "\n")
-        else:
-            _fail(" ".join(error.format_message().split()))
+        _explain(error)
         return 2
     except CheckFailed as error:
-        _fail(str(error))
+        fail(str(error))
         return 1
     except TacitError as error:
-        _fail(str(error))
+        fail(str(error))
         return 2
     except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted")
+        fail("interrupted")
         return 130
+    except OSError as error:
+        fail(f"cannot write the output: {error.strerror}")
+        # What is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 2
 
 
-def _fail(message: str) -> None:
-    sys.stderr.write(f"error: {message}\n")
+def _explain(error: Any) -> None:
+    """Say in one line what is wrong with the call, and where to read on."""
+    message = " ".join(error.format_message().split())
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return  # the help was printed already
+    context = getattr(error, "ctx", None)
+    fail(f"{message.rstrip('.')}; see {context.command_path if context else 'tacit'} --help")

@@ -1,16 +1,28 @@
 """`tacit budget`: what releases cost, and how much noise a budget needs."""
 
 from dataclasses import asdict
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.console import Delta, Json, Plot, emit_json, say, table, warn
+from tacit.cli.console import (
+    Delta,
+    Json,
+    Plot,
+    count_option,
+    emit_json,
+    number_option,
+    say,
+    table,
+    warn,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
     help="What do releases cost, and how much noise does a budget need? Reads no private data.",
+    epilog="Example: tacit budget calibrate --epsilon 1 --delta 1e-5",
 )
 
 
@@ -19,9 +31,9 @@ app = typer.Typer(
     "--delta 1e-5"
 )
 def paper(
-    epsilon_i: Annotated[float, typer.Option(help="ε of one iteration, in (0, 1).")],
-    delta_i: Annotated[float, typer.Option(help="δ of one iteration; the paper uses 0.01.")],
-    iterations: Annotated[int, typer.Option(help="Number of iterations J.")],
+    epsilon_i: Annotated[float, number_option("ε of one iteration, in (0, 1).")],
+    delta_i: Annotated[float, number_option("δ of one iteration; the paper uses 0.01.")],
+    iterations: Annotated[int, count_option("Number of iterations J.")],
     delta: Delta = 1e-5,
     plot: Plot = None,
     json: Json = False,
@@ -47,7 +59,7 @@ def paper(
         emit_json(document)
         return
     say(f"{iterations} iterations at epsilon_i = {epsilon_i:g}, delta_i = {delta_i:g}")
-    alpha = ("alpha", f"{claimed.alpha:.4f}", "the paper's best Rényi order")
+    alpha = ("alpha", _shown(claimed.alpha), "the paper's best Rényi order")
     say(table([alpha, *_rows(document)]))
 
 
@@ -66,11 +78,11 @@ def compose(
     ] = None,
     noise_multiplier: Annotated[
         list[float] | None,
-        typer.Option(help="Noise scale divided by sensitivity; may be repeated.", metavar="RATIO"),
+        number_option("Noise scale / sensitivity; may be repeated."),
     ] = None,
     count: Annotated[
         list[int] | None,
-        typer.Option(help="How many releases have that noise; once for each multiplier."),
+        count_option("How many releases have that noise; once for each multiplier."),
     ] = None,
     delta: Delta = 1e-5,
     plot: Plot = None,
@@ -78,7 +90,8 @@ def compose(
 ) -> None:
     """Add up what several releases cost together.
 
-    Give either noise multipliers with counts, or releases of the same data.
+    Give either noise multipliers with counts, or releases of the same data. Costs add up for noise
+    scales fixed in advance, or capped in total in advance.
     """
     from tacit.errors import InvalidParameter
 
@@ -97,9 +110,9 @@ def compose(
 
 @app.command(epilog="Example: tacit budget calibrate --epsilon 1 --delta 1e-5 --count 100")
 def calibrate(
-    epsilon: Annotated[float, typer.Option(help="Overall ε that must not be exceeded.")],
+    epsilon: Annotated[float, number_option("Overall ε that must not be exceeded.")],
     delta: Delta = 1e-5,
-    count: Annotated[int, typer.Option(help="Over how many equal releases it is spent.")] = 1,
+    count: Annotated[int, count_option("Over how many equal releases it is spent.")] = 1,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
@@ -119,8 +132,8 @@ def calibrate(
     say(
         table(
             [
-                ("mu", f"{budget.mu:.8g}", "total Gaussian-DP parameter"),
-                ("noise_multiplier", f"{multiplier:.8g}", each),
+                ("mu", rounded(budget.mu, ROUND_FLOOR), "total Gaussian-DP parameter"),
+                ("noise_multiplier", rounded(multiplier, ROUND_CEILING), each),
             ]
         )
     )
@@ -153,25 +166,31 @@ def _compose_multipliers(
 
 
 def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: bool) -> None:
+    from tacit.errors import InvalidParameter
     from tacit.privacy.accounting.accounts import account
     from tacit.privacy.certificate import Certificate, read_ledger
     from tacit.privacy.ledger import Status, combine
 
-    ledgers = [read_ledger(path) for path in paths]
-    together = Certificate.from_ledger(combine(ledgers), delta)
+    ledgers, certificates = [], []
+    for path in paths:
+        ledgers.append(read_ledger(path))
+        try:
+            certificates.append(Certificate.from_ledger(ledgers[-1], delta))
+            total = combine(ledgers)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"{path}: {error}") from None
+    together = Certificate.from_ledger(total, delta)
     document: dict[str, Any] = {
         "status": together.status,
         "reasons": list(together.reasons),
         "unit": together.unit,
         "epsilon": together.epsilon,
-        "count": len(together.ledger.events),
-        "releases": [],
-    }
-    for path, ledger in zip(paths, ledgers, strict=True):
-        each = Certificate.from_ledger(ledger, delta)
-        document["releases"].append(
+        "count": len(together.events),
+        "releases": [
             {"path": str(path), "status": each.status, "mu": each.mu, "epsilon": each.epsilon}
-        )
+            for path, each in zip(paths, certificates, strict=True)
+        ],
+    }
     if together.status is Status.NONE:
         document |= {"delta": delta, "mu": None}
         if plot is not None:
@@ -201,7 +220,18 @@ def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
     remarks = {"mu": "total Gaussian-DP parameter"} | {
         name: f"{label}, at delta = {document['delta']:g}" for name, label in ACCOUNTANTS.items()
     }
-    return [(name, f"{document[name]:.6f}", remark) for name, remark in remarks.items()]
+    return [(name, _shown(document[name]), remark) for name, remark in remarks.items()]
+
+
+def _shown(value: float) -> str:
+    """Return a number to nearest, with digits that fit its size."""
+    return f"{value:.6f}" if 1e-3 <= value < 1e9 else f"{value:.6g}"
+
+
+def rounded(value: float, direction: str) -> str:
+    """Return a positive number with ten significant digits, rounded in one direction."""
+    digits = Context(prec=10, rounding=direction).create_decimal(value)
+    return f"{digits.normalize():f}"
 
 
 def _release_row(release: dict[str, Any]) -> tuple[str, str, str]:

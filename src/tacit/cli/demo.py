@@ -1,15 +1,22 @@
 """`tacit demo`: a tour of what the installed version can do."""
 
 import shlex
+from typing import TYPE_CHECKING
 
 from tacit.cli import budget
-from tacit.cli.console import say
+from tacit.cli.console import Json, emit_json, say
+
+if TYPE_CHECKING:
+    from tacit.privacy.certificate import Certificate
 
 DELTA = 1e-5
 
 
-def demo() -> None:
+def demo(json: Json = False) -> None:
     """Tour the budget calculator: the paper's account, the exact one, a certificate."""
+    if json:
+        emit_json(_certificate().to_dict())
+        return
     say("Tacit demo: how much privacy does noise buy?")
     _step(
         "1. The paper spends epsilon_i = 0.4 on each of 300 iterations. Its accounting says one",
@@ -26,7 +33,7 @@ def demo() -> None:
         "3. A run that released 300 such gradients would have this certificate,",
         "   computed from its ledger:",
     )
-    say(_certificate_text())
+    say(_certificate().to_text())
 
 
 def _step(*lines: str) -> None:
@@ -36,7 +43,8 @@ def _step(*lines: str) -> None:
         say(f"$ {line}" if shlex.split(line)[0] == "tacit" else line)
 
 
-def _certificate_text() -> str:
+def _certificate() -> "Certificate":
+    """Return the certificate of a run that releases 300 gradients at an overall ε of 1."""
     from tacit.privacy.budget import Budget
     from tacit.privacy.calibration import noise_multiplier
     from tacit.privacy.certificate import Certificate
@@ -59,4 +67,4 @@ def _certificate_text() -> str:
                 coordinates=20,
             )
         )
-    return Certificate.from_ledger(ledger, DELTA).to_text()
+    return Certificate.from_ledger(ledger, DELTA)

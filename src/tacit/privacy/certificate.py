@@ -1,17 +1,20 @@
 """The certificate: what a ledger guarantees, for machines and in plain words.
 
 Every number is computed from the ledger and rounded towards privacy; none is typed in. Reading a
-certificate recomputes it from the ledger it carries. Nothing here reads private data.
+certificate recomputes all of it from the ledger it carries. Nothing here reads private data.
 """
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit import _json
+from tacit import _json, _validate
 from tacit.errors import CheckFailed, InvalidDocument, InvalidParameter
+from tacit.privacy import words
 from tacit.privacy.accounting import gaussian
+from tacit.privacy.events import Event
 from tacit.privacy.ledger import FORMAT as LEDGER_FORMAT
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.units import Unit
@@ -28,34 +31,6 @@ MU_CERTIFIED_MAX = 1e6
 
 TOLERANCE = 1e-9
 """Relative difference allowed between a certificate and its recomputation elsewhere."""
-
-NOTES = (
-    "Releases of the same data add up: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
-    "`tacit budget compose` computes what several cost together.",
-    "Training several times and keeping the run with the best held-out error is not covered: "
-    "the choice itself depends on private data. Book every run, or choose without looking.",
-    "Secure noise comes from the cipher AES-256 with a key from the operating system, so the "
-    "guarantee is as strong as that cipher; the sampler's own error is part of epsilon and delta.",
-    "The guarantee holds against whoever sees this release with any other knowledge. "
-    "It says nothing about what else the data owner shows to anybody.",
-)
-PROVES = (
-    "Checking a certificate proves its arithmetic: that the ledger it carries, if true, gives "
-    "this guarantee."
-)
-DOES_NOT_PROVE = (
-    "It does not prove that the ledger was honestly kept: that every release was booked, "
-    "with the noise and the bound it states. That rests on whoever ran the training."
-)
-
-_STATUS_WORDS = {
-    Status.PROVEN: "Every release in the ledger has a proven bound and secure noise.",
-    Status.CLAIMED: "The numbers are a published claim that has no valid proof. "
-    "Do not rely on them.",
-    Status.VOID: "The noise can be repeated by anybody, so nothing is hidden. "
-    "The numbers are what secure noise would have given.",
-    Status.NONE: "Not private: something left without noise. There is no guarantee.",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +50,8 @@ class Certificate:
     best true-positive rate) and `group` are None or empty when the status is `none`.
     """
 
-    ledger: Ledger
+    run: str
+    events: tuple[Event, ...]
     status: Status
     reasons: tuple[str, ...]
     unit: Unit
@@ -89,7 +65,6 @@ class Certificate:
     @classmethod
     def from_ledger(cls, ledger: Ledger, delta: float) -> "Certificate":
         """Compute the certificate of a ledger that has at least one event."""
-        ledger = Ledger(ledger.events, run=ledger.run)
         delta, unit, status = gaussian.check_delta(delta), ledger.unit, ledger.status
         mu: float | None = None
         epsilon: float | None = None
@@ -111,7 +86,8 @@ class Certificate:
             )
             group = tuple(_group_line(ledger, size, delta) for size in GROUP_SIZES)
         return cls(
-            ledger=ledger,
+            run=ledger.run,
+            events=ledger.events,
             status=status,
             reasons=ledger.reasons,
             unit=unit,
@@ -122,6 +98,11 @@ class Certificate:
             attacker=attacker,
             group=group,
         )
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that the certificate was computed from; a copy."""
+        return Ledger(self.events, run=self.run)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON types."""
@@ -134,7 +115,7 @@ class Certificate:
             "statement": {
                 "unit": self.unit,
                 "relation": facts.relation,
-                "hides": facts.hides,
+                "hides": facts.hides if self.status is Status.PROVEN else None,
                 "epsilon": self.epsilon,
                 "delta": self.delta,
                 "mu": self.mu,
@@ -149,8 +130,8 @@ class Certificate:
                 for line in self.group
             ],
             "not_hidden": list(facts.not_hidden),
-            "notes": list(NOTES),
-            "checking": {"proves": PROVES, "does_not_prove": DOES_NOT_PROVE},
+            "notes": list(words.NOTES),
+            "checking": {"proves": words.PROVES, "does_not_prove": words.DOES_NOT_PROVE},
             "ledger": self.ledger.to_dict(),
         }
 
@@ -158,15 +139,15 @@ class Certificate:
     def from_dict(cls, document: object) -> "Certificate":
         """Recompute a certificate from the ledger in `document` and compare.
 
-        Raises `CheckFailed` if a number or the status in the document is not what its ledger gives.
-        The sentences are not compared: they are written anew from the ledger.
+        Raises `CheckFailed` unless every number, within `TOLERANCE`, and every word in the
+        document is what its ledger gives.
         """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidDocument(f"a certificate must be an object whose format is {FORMAT!r}")
         if document.get("version") != VERSION or isinstance(document["version"], bool):
             raise InvalidDocument(
-                f"this Tacit reads certificates of version {VERSION}, "
-                f"got version {document.get('version')!r}; use a Tacit that knows it"
+                f"this Tacit reads certificates of version {VERSION}, got version "
+                f"{_validate.shown(document.get('version'))}; use a Tacit that knows it"
             )
         statement = document.get("statement")
         if not isinstance(statement, dict) or "delta" not in statement:
@@ -176,7 +157,7 @@ class Certificate:
             certificate = cls.from_ledger(ledger, statement["delta"])
         except InvalidParameter as error:
             raise InvalidDocument(f"a certificate is not valid: {error}") from None
-        _compare(document, certificate.to_dict())
+        _compare("certificate", document, certificate.to_dict())
         return certificate
 
     def save(self, path: str | Path) -> None:
@@ -199,9 +180,10 @@ def read_ledger(path: str | Path) -> Ledger:
     A certificate is recomputed from its ledger on the way.
     """
     path = Path(path)
-    file = path / "certificate.json" if path.is_dir() else path
-    if path.is_dir() and not file.exists():
-        raise InvalidDocument(f"{path} has no certificate.json; give a release folder")
+    try:
+        file = path / "certificate.json" if path.is_dir() else path
+    except (OSError, ValueError):
+        raise InvalidDocument(f"cannot read {_validate.shown(str(path))}: no such name") from None
     document = _json.read(file)
     kind = document.get("format") if isinstance(document, dict) else None
     if kind not in (FORMAT, LEDGER_FORMAT):
@@ -219,33 +201,30 @@ def _group_line(ledger: Ledger, size: int, delta: float) -> GroupLine:
     return GroupLine(size=size, mu=spend.mu, epsilon=spend.epsilon_upper(delta))
 
 
-def _compare(stated: dict[str, Any], computed: dict[str, Any]) -> None:
-    """Raise unless every number and the status of `stated` are those of `computed`."""
-    for key in ("status", "reasons", "curve", "attacker", "group"):
-        _compare_value(key, stated.get(key), computed[key])
-    for key in ("unit", "relation", "epsilon", "delta", "mu"):
-        _compare_value(key, stated["statement"].get(key), computed["statement"][key])
-
-
-def _compare_value(where: str, stated: Any, computed: Any) -> None:
+def _compare(where: str, stated: Any, computed: Any) -> None:
+    """Raise unless `stated` is `computed`, numbers within `TOLERANCE`."""
     parts: list[tuple[str, Any, Any]] = []
     if isinstance(computed, dict):
         matches = isinstance(stated, dict) and stated.keys() == computed.keys()
-        parts = [(f"{where}.{key}", key, value) for key, value in computed.items()]
+        parts = [(key, key, value) for key, value in computed.items()]
     elif isinstance(computed, list):
         matches = isinstance(stated, list) and len(stated) == len(computed)
         parts = [(f"{where}[{index}]", index, value) for index, value in enumerate(computed)]
     elif isinstance(computed, float):
         is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
-        matches = is_number and math.isclose(stated, computed, rel_tol=TOLERANCE)
+        # An integer too large for a float is not close to one.
+        matches = (
+            is_number and abs(stated) < 1e300 and math.isclose(stated, computed, rel_tol=TOLERANCE)
+        )
     else:
         matches = not isinstance(stated, bool) and stated == computed
     if not matches:
+        expected = f"be {json.dumps(computed)}" if not parts else "have other entries"
         raise CheckFailed(
-            f"the certificate does not follow from its ledger: {where} should be {computed!r}"
+            f"the certificate does not follow from its ledger: {where} should {expected}"
         )
     for part, key, value in parts:
-        _compare_value(part, stated[key], value)
+        _compare(part, stated[key], value)
 
 
 def _ceil(value: float, digits: int = 4) -> str:
@@ -255,18 +234,18 @@ def _ceil(value: float, digits: int = 4) -> str:
 
 
 def _lines(certificate: Certificate) -> list[str]:
-    facts = certificate.unit.facts
+    facts, status = certificate.unit.facts, certificate.status
     lines = [
-        f"Privacy certificate: {certificate.status}",
-        _STATUS_WORDS[certificate.status],
+        f"Privacy certificate: {status}",
+        words.STATUS[status],
         *(f"  - {reason}" for reason in certificate.reasons),
         "",
+        f"{words.HEADING[status]}: {facts.hides} (unit `{certificate.unit}`).",
+        f"Two data sets are neighbours when {facts.relation}.",
     ]
     if certificate.epsilon is not None and certificate.mu is not None:
         lines += [
-            f"What is hidden: {facts.hides} (unit `{certificate.unit}`).",
-            f"Two data sets are neighbours when {facts.relation}.",
-            f"epsilon = {_ceil(certificate.epsilon)} at delta = {certificate.delta:g}; "
+            f"epsilon = {_ceil(certificate.epsilon)} at delta = {certificate.delta!r}; "
             f"mu = {_ceil(certificate.mu, 6)}.",
             "",
             "An attacker who knows everything else and wants to tell two neighbours apart:",
@@ -277,25 +256,24 @@ def _lines(certificate: Certificate) -> list[str]:
             "",
             "The same guarantee at other delta:",
             *(
-                f"  delta = {delta:g}: epsilon = {_ceil(epsilon)}"
+                f"  delta = {delta!r}: epsilon = {_ceil(epsilon)}"
                 for delta, epsilon in certificate.curve
             ),
             "",
-            _group_heading(certificate.unit),
+            f"{words.GROUP[certificate.unit]}:",
             *(
                 f"  {line.size}: mu = {_ceil(line.mu, 6)}, epsilon = {_ceil(line.epsilon)}"
                 for line in certificate.group
             ),
-            "",
-            "What is not hidden:",
-            *(f"  - {sentence}" for sentence in facts.not_hidden),
-            "",
         ]
-    lines += [*NOTES, "", PROVES, DOES_NOT_PROVE]
+    lines += [
+        "",
+        "What the unit does not hide:",
+        *(f"  - {sentence}" for sentence in facts.not_hidden),
+        "",
+        *words.NOTES,
+        "",
+        words.PROVES,
+        words.DOES_NOT_PROVE,
+    ]
     return lines
-
-
-def _group_heading(unit: Unit) -> str:
-    if unit is Unit.USER:
-        return "For so many people together:"
-    return "For so many ratings of one person together:"

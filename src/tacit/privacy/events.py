@@ -49,7 +49,8 @@ class GaussianRelease:
     unit
         The unit under which `sensitivity` bounds the change.
     sensitivity, noise_scale
-        In the same scale; both positive.
+        In the same scale; both positive. Events add up if all their ratios were fixed in advance,
+        or the sum of their squares was capped in advance.
     rows
         What the table is indexed by.
     noise

@@ -5,6 +5,7 @@ unit, since guarantees under different neighbouring relations do not add up.
 """
 
 import math
+import re
 import secrets
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from tacit import _json
+from tacit import _json, _validate
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.privacy.accounting import gaussian
 from tacit.privacy.accounting.spend import Spend
@@ -53,8 +54,10 @@ class Ledger:
 
     def __init__(self, events: Iterable[Event] = (), *, run: str | None = None) -> None:
         self.run = secrets.token_hex(16) if run is None else run
-        if not (len(self.run) == 32 and set(self.run) <= set("0123456789abcdef")):
-            raise InvalidParameter(f"run must be 32 hexadecimal digits, got {self.run!r}; omit it")
+        if not (isinstance(self.run, str) and re.fullmatch("[0-9a-f]{32}", self.run)):
+            raise InvalidParameter(
+                f"run must be 32 hexadecimal digits, got {_validate.shown(run)}; omit it"
+            )
         self._events: list[Event] = []
         for event in events:
             self.append(event)
@@ -83,6 +86,8 @@ class Ledger:
 
     def append(self, event: Event) -> None:
         """Book `event`; it counts from now on, whether or not its noise is ever drawn."""
+        if not isinstance(event, GaussianRelease | ExactRelease):
+            raise InvalidParameter(f"a ledger books events, got {_validate.shown(event)}")
         if self._events and event.unit != self.unit:
             raise InvalidParameter(
                 f"an event under unit {event.unit} does not add up with a ledger under {self.unit};"
@@ -92,7 +97,9 @@ class Ledger:
 
     @property
     def status(self) -> Status:
-        """The worst that any event makes of the guarantee."""
+        """The worst that any event makes of the guarantee; an empty ledger has none."""
+        if not self._events:
+            raise InvalidParameter("the ledger is empty: nothing was released, nothing to certify")
         if any(isinstance(event, ExactRelease) for event in self._events):
             return Status.NONE
         if any(event.noise is Noise.TEST for event in self._gaussian()):
@@ -124,8 +131,7 @@ class Ledger:
         Under `user`, which hides all ratings of a person at once, a group counts people. Raises if
         anything was released without noise: no finite cost exists then.
         """
-        if not self._events:
-            raise InvalidParameter("the ledger is empty: nothing was released, nothing to certify")
+        group = _validate.positive_integer("group", group, "it counts ratings or people")
         if self.status is Status.NONE:
             raise InvalidParameter("something was released without noise: there is no finite mu")
         by_row = self.unit is not Unit.USER
@@ -159,7 +165,7 @@ class Ledger:
         if document.get("version") != VERSION or isinstance(document["version"], bool):
             raise InvalidDocument(
                 f"this Tacit reads ledgers of version {VERSION}, "
-                f"got version {document.get('version')!r}; use a Tacit that knows it"
+                f"got version {_validate.shown(document.get('version'))}; use a Tacit that knows it"
             )
         if document.keys() != {"format", "version", "run", "events"}:
             raise InvalidDocument("a ledger has exactly the fields format, version, run, events")

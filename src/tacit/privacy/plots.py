@@ -1,10 +1,14 @@
 """Plots of what releases cost. Needs the extra `plots`; reads public numbers only."""
 
+import io
+import secrets
 from pathlib import Path
 
 from tacit._optional import require
 from tacit.errors import InvalidInput, InvalidParameter
 from tacit.privacy.accounting.accounts import ACCOUNTANTS, account
+
+FORMATS = (".png", ".svg", ".pdf")
 
 _POINTS = 60
 
@@ -17,11 +21,9 @@ def plot_accountants(path: str | Path, ratios: list[tuple[float, int]], delta: f
     path = Path(path)
     figure_module = require("matplotlib.figure", extra="plots")
     figure = figure_module.Figure(figsize=(7, 4.5), layout="constrained")
-    formats = figure.canvas.get_supported_filetypes()
-    if path.suffix.lower().lstrip(".") not in formats:
+    if path.suffix.lower() not in FORMATS:
         raise InvalidParameter(
-            f"a plot's file name must end in one of {', '.join(sorted(formats))}, "
-            f"got {path.name!r}; use .png or .svg"
+            f"a plot's file name must end in {', '.join(FORMATS)}, got {path.name!r}"
         )
     counts = _counts(sum(count for _, count in ratios))
     accounts = [account(_first(ratios, count), delta) for count in counts]
@@ -30,23 +32,35 @@ def plot_accountants(path: str | Path, ratios: list[tuple[float, int]], delta: f
     for name, label in ACCOUNTANTS.items():
         values = [getattr(each, name) for each in accounts]
         style = {"linewidth": 2.5} if name == "epsilon_exact" else {"linestyle": "--"}
-        axes.plot(counts, values, label=label, **style)
+        axes.plot(counts, values, label=label, marker="o" if len(counts) == 1 else None, **style)
     axes.set(
         xlabel="iterations (releases)",
         ylabel=f"ε at δ = {delta:g}",
         title="What the same noise costs, by accountant",
     )
     if len(counts) > 1:
-        axes.set(xscale="log", yscale="log")
+        axes.set_xscale("log")
+        if accounts[0].epsilon_exact > 0:
+            axes.set_yscale("log")
     axes.grid(alpha=0.3)
     axes.legend()
-    temporary = path.with_name(f".{path.name}.tmp{path.suffix}")
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format=path.suffix.lower().lstrip("."), dpi=150)
+    _replace(path, drawn.getvalue())
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file in one step, so that an older plot of the name stays whole on failure."""
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        figure.savefig(temporary, dpi=150)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InvalidInput(f"cannot write {path}: {error.strerror}") from None
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"cannot write {path}: {reason}") from None
 
 
 def _counts(total: int) -> list[int]:

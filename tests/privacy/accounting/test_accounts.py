@@ -143,6 +143,12 @@ def test_bad_parameters_are_named(name: str, bad: float) -> None:
         paper_account(**(good | {name: bad}))
 
 
+@pytest.mark.parametrize("steps", [[(0.1, -1), (1.0, 3)], [(0.0, 1)], [(-1.0, 1)], [], [(1, 1.5)]])
+def test_bad_steps_are_refused(steps: list[tuple[float, int]]) -> None:
+    with pytest.raises(InvalidParameter):
+        account(steps, 1e-5)
+
+
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.inf, 1e-9, 1e101])
 def test_bad_noise_multipliers_are_refused(bad: float) -> None:
     with pytest.raises(InvalidParameter, match="^noise_multiplier must be"):

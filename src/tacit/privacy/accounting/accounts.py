@@ -13,12 +13,12 @@ ACCOUNTANTS = {
     "epsilon_advanced": "advanced composition",
     "epsilon_basic": "basic composition",
 }
-"""Fields of `Accounts` that hold an ε, tightest first, and what to call them."""
+"""Fields of `Accounts` that hold an ε, and what to call them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accounts:
-    """ε at one δ by each accountant for the same steps; only the first is tight."""
+    """ε at one δ by each accountant for the same steps; `epsilon_exact` is always the least."""
 
     delta: float
     mu: float

@@ -1,4 +1,4 @@
-"""Exact accounting of Gaussian mechanisms (THEORY: Gaussian differential privacy).
+"""Exact accounting of Gaussian mechanisms: Gaussian differential privacy.
 
 A Gaussian mechanism of L2 sensitivity Δ and noise scale σ is exactly (Δ/σ)-GDP, and mechanisms of
 ratios fixed in advance compose to μ² = Σ (Δ/σ)². A μ-GDP release is (ε, δ)-DP exactly when
@@ -91,6 +91,9 @@ def true_positive_rate(false_positive_rate: float, mu: float) -> float:
 
 def compose(ratios: list[tuple[float, int]]) -> float:
     """Return μ = √Σ count·ratio² for (ratio, count) pairs, rounded to nearest."""
+    for ratio, count in ratios:
+        check_mu(ratio)
+        _validate.positive_integer("count", count, "it is the number of releases")
     mu = math.sqrt(math.fsum(count * ratio * ratio for ratio, count in ratios))
     return check_mu(mu)
 
@@ -104,24 +107,27 @@ def round_up(mu: float) -> float:
     return mu * (1 + 8 * _UNIT_ROUNDOFF)
 
 
-def check_epsilon(value: object) -> float:
+def check_epsilon(
+    value: object, name: str = "epsilon", hint: str = "a common choice is 1"
+) -> float:
     """Return a valid ε or raise with advice."""
-    epsilon = _validate.positive("epsilon", value, "a common choice is 1")
+    epsilon = _validate.positive(name, value, hint)
     if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
         raise InvalidParameter(
-            f"epsilon must be between {EPSILON_MIN:g} and {EPSILON_MAX:g}, got {value}; "
-            "a common choice is 1"
+            f"{name} must be between {EPSILON_MIN:g} and {EPSILON_MAX:g}, got {value}; {hint}"
         )
     return epsilon
 
 
-def check_delta(value: object) -> float:
+def check_delta(
+    value: object,
+    name: str = "delta",
+    hint: str = "choose it well below one over the number of people, for example 1e-5",
+) -> float:
     """Return a valid δ or raise with advice."""
-    delta = _validate.probability(
-        "delta", value, "choose it well below one over the number of people, for example 1e-5"
-    )
+    delta = _validate.probability(name, value, hint)
     if delta < DELTA_MIN:
-        raise InvalidParameter(f"delta must be at least {DELTA_MIN:g}, got {value}; use 1e-30")
+        raise InvalidParameter(f"{name} must be at least {DELTA_MIN:g}, got {value}; {hint}")
     return delta
 
 

@@ -31,8 +31,8 @@ def paper_account(
     *, epsilon_i: float, delta_i: float, iterations: int, delta: float
 ) -> PaperAccount:
     """Return the paper's ε_opt and best order α* at overall `delta`, with the exact μ."""
-    epsilon_i = _validate.positive("epsilon_i", epsilon_i, "the paper uses 0.15 to 0.9")
-    delta_i = _validate.probability("delta_i", delta_i, "the paper uses 0.01")
+    epsilon_i = gaussian.check_epsilon(epsilon_i, "epsilon_i", "the paper uses 0.15 to 0.9")
+    delta_i = gaussian.check_delta(delta_i, "delta_i", "the paper uses 0.01")
     iterations = _validate.positive_integer("iterations", iterations, "the paper runs hundreds")
     delta = gaussian.check_delta(delta)
     multiplier = math.sqrt(2 * math.log(1.25 / delta_i)) / epsilon_i

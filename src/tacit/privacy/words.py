@@ -1,0 +1,52 @@
+"""The sentences of a certificate.
+
+They are part of its format: a certificate of one version has exactly these, so that an altered one
+is noticed. Rewording them makes a new version.
+"""
+
+from tacit.privacy.ledger import Status
+from tacit.privacy.units import Unit
+
+STATUS = {
+    Status.PROVEN: "Every release in the ledger has a proven bound and secure noise.",
+    Status.CLAIMED: "The numbers are a published claim that has no valid proof. "
+    "Do not rely on them.",
+    Status.VOID: "The noise can be repeated by anybody, so nothing is hidden. "
+    "The numbers are what secure noise would have given.",
+    Status.NONE: "Not private: something left without noise. There is no guarantee.",
+}
+
+HEADING = {
+    Status.PROVEN: "What is hidden",
+    Status.CLAIMED: "What the claim says is hidden",
+    Status.VOID: "What secure noise would have hidden",
+    Status.NONE: "What is not hidden either",
+}
+
+NOTES = (
+    "Releases of the same data add up: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
+    "`tacit budget compose` computes what several cost together.",
+    "Adding up holds for noise scales fixed in advance, or capped in total in advance, also over "
+    "several runs: not for a scale chosen freely after seeing an earlier release.",
+    "Training several times and keeping the run with the best held-out error is not covered: "
+    "the choice itself depends on private data. Book every run, or choose without looking.",
+    "Secure noise comes from the cipher AES-256 with a key from the operating system, so the "
+    "guarantee is as strong as that cipher; the sampler's own error is part of epsilon and delta.",
+    "The guarantee holds against whoever sees this release with any other knowledge. "
+    "It says nothing about what else the data owner shows to anybody.",
+)
+
+PROVES = (
+    "Checking a certificate proves its arithmetic: that the ledger it carries, if true, gives "
+    "these numbers and this status."
+)
+DOES_NOT_PROVE = (
+    "It does not prove that the ledger was honestly kept: that every release was booked, "
+    "with the noise and the bound it states. That rests on whoever ran the training."
+)
+
+GROUP = {
+    Unit.VALUE: "For so many ratings of one person together",
+    Unit.RATING: "For so many ratings of one person together",
+    Unit.USER: "For so many people together",
+}
