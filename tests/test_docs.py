@@ -44,11 +44,12 @@ def test_commands_print_what_is_shown(tacit: RunTacit, body: str) -> None:
     assert tacit(*arguments).stdout == expected
 
 
-def test_readme_code_prints_what_is_shown() -> None:
-    kinds = dict(blocks(ROOT / "README.md"))
+@pytest.mark.parametrize("page", ["README.md", "docs/guides/mechanisms.md"])
+def test_code_prints_what_is_shown(page: str) -> None:
+    kinds = dict(blocks(ROOT / page))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(kinds["python"], {})  # noqa: S102 the README's own code
+        exec(kinds["python"], {})  # noqa: S102 the documentation's own code
     assert printed.getvalue() == kinds["text"]
 
 

@@ -264,8 +264,8 @@ DRAWS = 4_000_000
 def drawn() -> np.ndarray:
     """Fresh secure noise from several addresses."""
     noise, table = SecureNoise(), _core.Ziggurat(SIGMA)
-    blocks = [noise.integers(table, event=3, block=b, count=DRAWS // 8) for b in range(8)]
-    return np.stack(blocks)
+    addresses = [{"event": 3, "block": block, "count": DRAWS // 8} for block in range(8)]
+    return np.stack([noise.integers(table, **address).copy() for address in addresses])
 
 
 def test_moments(drawn: np.ndarray) -> None:

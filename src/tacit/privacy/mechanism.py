@@ -188,10 +188,9 @@ class Gate:
             noise = self._noise.integers(
                 table, event=position, block=begin // size, count=(end - begin) * width
             )
-            noise += sums[begin:end].reshape(-1)
-            released[begin:end] = np.ldexp(noise.astype(np.float64), query.exponent).reshape(
-                end - begin, width
-            )
+            noise = noise.reshape(end - begin, width)
+            noise += sums[begin:end]
+            np.multiply(noise, query.step, out=released[begin:end])
 
         _parallel.for_ranges(work, rows, size=size, threads=self._threads)
         return released

@@ -8,6 +8,9 @@ data set and to the process that made it.
 
 import hashlib
 import os
+import sys
+import threading
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +21,23 @@ from tacit import _core
 from tacit.errors import InvalidParameter, NoiseReuse
 from tacit.privacy.events import Noise
 
+Word = TypeVar("Word", np.int64, np.uint64)
+
 EVENTS_MAX, BLOCKS_MAX = 2**48, 2**32
 _STREAM_WORDS_MAX = 2**40
 
-_ZEROS = bytes(2**20)
+_ZEROS = memoryview(bytes(2**20))
+
+_local = threading.local()
+
+
+def _scratch(name: str, kind: type[Word], count: int) -> npt.NDArray[Word]:
+    """Return an array of this thread that is used again by every call: fresh memory is slow."""
+    array: npt.NDArray[Word] | None = getattr(_local, name, None)
+    if array is None or array.size < count:
+        array = np.empty(count, dtype=kind)
+        setattr(_local, name, array)
+    return array[:count]
 
 
 class NoiseSource:
@@ -41,8 +57,11 @@ class NoiseSource:
     def integers(
         self, table: _core.Ziggurat, *, event: int, block: int, count: int
     ) -> npt.NDArray[np.int64]:
-        """Return the `count` integers at an address, of the scale of `table`."""
-        out = np.empty(count, dtype=np.int64)
+        """Return the `count` integers at an address, of the scale of `table`.
+
+        The array is scratch space of this thread: its next call overwrites it.
+        """
+        out = _scratch("integers", np.int64, count)
         words = count + count // 32 + 64
         while table.fill(self._words(event, block, words), out) is None:
             words *= 2
@@ -85,12 +104,12 @@ class NoiseSource:
         # The counter takes the low 48 bits; a stream is far shorter than 2^48 cipher blocks.
         start = event.to_bytes(6, "big") + block.to_bytes(4, "big") + bytes(6)
         stream = Cipher(algorithms.AES(self.secret()), modes.CTR(start)).encryptor()
-        words = np.empty(count, dtype="<u8")
+        words = _scratch("words", np.uint64, count)
         view = words.data.cast("B")
         for begin in range(0, len(view), len(_ZEROS)):
             part = view[begin : begin + len(_ZEROS)]
             stream.update_into(_ZEROS[: len(part)], part)
-        return words.astype(np.uint64, copy=False)
+        return words if sys.byteorder == "little" else words.byteswap()
 
 
 class SecureNoise(NoiseSource):
