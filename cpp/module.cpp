@@ -5,10 +5,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include "cpu.hpp"
+#include "csr.hpp"
 #include "grid_sums.hpp"
 #include "ziggurat.hpp"
 
@@ -59,6 +61,69 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
                    features.data(), features.shape(1), begin, end, out.data());
 }
 
+template <typename T>
+std::span<T> span(const Vector<T>& array) {
+  return {array.data(), array.size()};
+}
+
+bool rises(const Vector<const std::int64_t>& starts, std::size_t entries) {
+  const std::int64_t* begin = starts.data();
+  return starts.size() > 0 && begin[0] == 0 &&
+         begin[starts.size() - 1] == static_cast<std::int64_t>(entries) &&
+         std::is_sorted(begin, begin + starts.size());
+}
+
+void row_starts(Vector<const std::int32_t> keys, Vector<std::int64_t> starts) {
+  require(starts.size() > 0, "starts needs at least one entry");
+  nb::gil_scoped_release released;
+  tacit::row_starts(span(keys), span(starts));
+}
+
+// The table to write and the rows of it; `starts` must come from row_starts of the same keys.
+template <typename Value>
+tacit::Csr<Value> table(const Vector<const std::int64_t>& starts,
+                        const Vector<std::int32_t>& columns, const Vector<Value>& values,
+                        std::size_t entries, tacit::Rows rows) {
+  require(rises(starts, entries), "starts must rise from 0 to the number of entries");
+  require(columns.size() == entries && values.size() == entries, "outputs have the wrong length");
+  require(0 <= rows.begin && rows.begin <= rows.end &&
+              static_cast<std::size_t>(rows.end) < starts.size(),
+          "rows out of range");
+  return {span(starts), span(columns), span(values)};
+}
+
+template <typename Value>
+void group(Vector<const std::int32_t> keys, Vector<const std::int32_t> columns,
+           Vector<const Value> values, Vector<const std::int64_t> out_starts,
+           Vector<std::int32_t> out_columns, Vector<Value> out_values, std::int32_t begin,
+           std::int32_t end) {
+  require(keys.size() == columns.size() && keys.size() == values.size(), "triples differ in length");
+  const auto out = table(out_starts, out_columns, out_values, keys.size(), {begin, end});
+  nb::gil_scoped_release released;
+  tacit::group<Value>(span(keys), span(columns), span(values), out, {begin, end});
+}
+
+template <typename Value>
+void transpose(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
+               Vector<const Value> values, Vector<const std::int64_t> out_starts,
+               Vector<std::int32_t> out_columns, Vector<Value> out_values, std::int32_t begin,
+               std::int32_t end) {
+  require(columns.size() == values.size(), "columns and values differ in length");
+  require(rises(starts, columns.size()), "starts must rise from 0 to the number of entries");
+  const auto out = table(out_starts, out_columns, out_values, columns.size(), {begin, end});
+  nb::gil_scoped_release released;
+  tacit::transpose<Value>(span(starts), span(columns), span(values), out, {begin, end});
+}
+
+template <typename Value>
+void bind_csr(nb::module_& module) {
+  module.def("group", &group<Value>, "keys"_a, "columns"_a, "values"_a, "out_starts"_a,
+             "out_columns"_a, "out_values"_a, "begin"_a, "end"_a, "File triples by row.");
+  module.def("transpose", &transpose<Value>, "starts"_a, "columns"_a, "values"_a, "out_starts"_a,
+             "out_columns"_a, "out_values"_a, "begin"_a, "end"_a,
+             "Transpose compressed sparse rows.");
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -84,4 +149,11 @@ NB_MODULE(_core, module) {
   module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
              "highest"_a, "features"_a, "out"_a, "begin"_a, "end"_a,
              "Exact integer sums of value times feature by row.");
+
+  module.def("row_starts", &row_starts, "keys"_a, "starts"_a,
+             "Write where the rows of entries with these keys start.");
+  bind_csr<std::uint8_t>(module);
+  bind_csr<std::uint16_t>(module);
+  bind_csr<std::uint32_t>(module);
+  bind_csr<float>(module);
 }

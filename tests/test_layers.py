@@ -18,6 +18,7 @@ LAYERS = [
     "_optional",
     "_core",
     "_parallel",
+    "data",
     "privacy",
     "cli",
 ]

@@ -1,5 +1,7 @@
 """Compiled kernels of Tacit."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -39,3 +41,25 @@ class Ziggurat:
     def tail_start(self) -> int: ...
     @property
     def tail_cell(self) -> int: ...
+
+def row_starts(keys: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> None: ...
+def group(
+    keys: npt.NDArray[np.int32],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[Any],
+    out_starts: npt.NDArray[np.int64],
+    out_columns: npt.NDArray[np.int32],
+    out_values: npt.NDArray[Any],
+    begin: int,
+    end: int,
+) -> None: ...
+def transpose(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[Any],
+    out_starts: npt.NDArray[np.int64],
+    out_columns: npt.NDArray[np.int32],
+    out_values: npt.NDArray[Any],
+    begin: int,
+    end: int,
+) -> None: ...

@@ -30,6 +30,14 @@ def _real(name: str, value: object, expected: str) -> float:
         ) from None
 
 
+def finite(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it is a finite number."""
+    number = _real(name, value, "a finite number")
+    if not math.isfinite(number):
+        raise InvalidParameter(f"{name} must be a finite number, got {shown(value)}; {hint}")
+    return number
+
+
 def positive(name: str, value: object, hint: str) -> float:
     """Return `value` as a float if it is a positive finite number."""
     expected = "a positive finite number"

@@ -10,6 +10,7 @@
     │   ├── BudgetExceeded      the release would spend more than the budget
     │   └── NoiseReuse          the noise belongs to other data or another release
     ├── CheckFailed         a check that was asked for did not pass
+    ├── DownloadFailed      a file could not be fetched whole
     └── MissingExtra        an optional dependency is not installed
 
 A message says what was expected, what came and what to do next, in one line, and never prints a
@@ -47,6 +48,10 @@ class NoiseReuse(PrivacyError):
 
 class CheckFailed(TacitError):
     """A check that was asked for did not pass."""
+
+
+class DownloadFailed(TacitError):
+    """A file could not be fetched whole."""
 
 
 class MissingExtra(TacitError, ImportError):

@@ -5,13 +5,14 @@ Exit codes: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted.
 
 import os
 import sys
+import warnings
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from tacit._version import __version__
-from tacit.cli import budget, demo, doctor
-from tacit.cli.console import fail, prepare
+from tacit.cli import budget, data, demo, doctor
+from tacit.cli.console import fail, prepare, warn
 from tacit.errors import CheckFailed, TacitError
 
 app = typer.Typer(
@@ -23,6 +24,7 @@ app = typer.Typer(
     epilog="Start with: tacit demo",
 )
 app.add_typer(budget.app, name="budget")
+app.add_typer(data.app, name="data")
 app.command(name="demo", epilog="Example: tacit demo")(demo.demo)
 app.command(name="doctor", epilog="Example: tacit doctor --json")(doctor.doctor)
 
@@ -55,6 +57,7 @@ def run(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code; errors become one line on stderr."""
     command = typer.main.get_command(app)
     prepare()
+    warnings.showwarning = lambda message, *_, **__: warn(str(message))
     try:
         result = command.main(args=arguments, prog_name="tacit", standalone_mode=False)
         if sys.stdout is not None:

@@ -66,6 +66,11 @@ def warn(text: str) -> None:
     _write(sys.stderr, f"warning: {_printable(text)}\n")
 
 
+def note(text: str) -> None:
+    """Print a remark for people on stderr."""
+    _write(sys.stderr, f"note: {_printable(text)}\n")
+
+
 def fail(text: str) -> None:
     """Print an error on stderr, in one line."""
     _write(sys.stderr, f"error: {_printable(text)}\n")

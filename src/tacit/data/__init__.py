@@ -1,0 +1,35 @@
+"""Ratings and every way in: readers, named sets, splits, synthetic data."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.data.ratings import Ratings
+    from tacit.data.scale import Scale
+
+
+def load(
+    source: object,
+    *,
+    scale: "Scale | str | None" = None,
+    columns: dict[str, str] | str | None = None,
+    timestamps: bool = False,
+    progress: Callable[[int, int | None], None] = lambda done, total: None,
+    licence: Callable[[str], None] = lambda text: None,
+    **options: Any,
+) -> "Ratings":
+    """Return the ratings of a named set, a file or data in memory. Reads private data.
+
+    A named set (ml-1m, netflix:paper, synthetic:100k, …) brings its own scale and is downloaded if
+    need be; for everything else the scale must be declared. `options` are those of `read_ratings`.
+    """
+    from tacit.data import sources
+    from tacit.data.columns import parse_columns
+    from tacit.data.readers import read_ratings
+
+    if sources.is_named(source):
+        return sources.load_named(
+            str(source), timestamps=timestamps, progress=progress, licence=licence
+        )
+    chosen = parse_columns(columns) if isinstance(columns, str) else columns
+    return read_ratings(source, scale=scale, columns=chosen, timestamps=timestamps, **options)

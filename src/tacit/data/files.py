@@ -1,0 +1,191 @@
+"""Tables in files: text with any separator, compressed or not, and Parquet, read in pieces."""
+
+import bz2
+import io
+import lzma
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from tacit.data.columns import ROLES, find_columns, is_header
+from tacit.errors import InvalidDocument, InvalidParameter
+
+PIECE = 2**20
+"""Rows in memory at a time while reading."""
+
+SEPARATORS = ("::", "\t", ",", ";", "|", " ")
+"""Tried in this order on the first line."""
+
+NULLS = ["", "NA", "N/A", "null", "NULL", "None"]
+
+_UNREADABLE = (
+    "a line has another number of fields, a field is not of its column's type, or the text is not "
+    "UTF-8"
+)
+
+
+class TableFile:
+    """A file with columns for user, item, rating and perhaps timestamp.
+
+    Parameters
+    ----------
+    path
+        A text or Parquet file, a folder or glob of Parquet files, or a URL that polars reads.
+    columns, separator, header
+        As in `read_ratings`.
+    """
+
+    def __init__(
+        self, path: str, columns: dict[str, str] | None, separator: str | None, header: bool | None
+    ) -> None:
+        if "\0" in path:
+            raise InvalidDocument("a path cannot contain a null character")
+        self.path = path
+        self.is_text = not _is_parquet(path)
+        with _Explained(path):
+            if self.is_text:
+                self._scan_text(columns, separator, header)
+            else:
+                self._scan_parquet(columns)
+
+    def _scan_parquet(self, columns: dict[str, str] | None) -> None:
+        path = self.path
+        if _is_folder(path):
+            path = os.path.join(path, "**", "*.parquet")  # noqa: PTH118 a glob, not a path
+        self._frame = pl.scan_parquet(path)
+        found = find_columns(self._frame.collect_schema().names(), columns)
+        self.places = {role: name for role, name in vars(found).items() if name is not None}
+
+    def _scan_text(
+        self, columns: dict[str, str] | None, separator: str | None, header: bool | None
+    ) -> None:
+        self._source = _decompressed(self.path)
+        first = _first_line(self._source, self.path)
+        if separator is None:
+            separator = next((each for each in SEPARATORS if each in first), None)
+            if separator is None:
+                raise InvalidDocument(
+                    f"the first line of {self.path} has no known separator; name it with separator"
+                )
+        if separator != "::" and len(separator.encode()) != 1:
+            raise InvalidParameter(f"a separator is one character or ::, got {separator!r}")
+        fields = [field.strip().strip('"') for field in first.split(separator)]
+        self._header = (columns is not None or is_header(fields)) if header is None else header
+        if self._header:
+            found = find_columns(fields, columns)
+            order = {r: fields.index(name) for r, name in vars(found).items() if name is not None}
+        elif len(fields) < 3:
+            raise InvalidDocument(
+                f"{self.path} has {len(fields)} column(s); user, item and rating are needed"
+            )
+        else:
+            order = {role: place for place, role in enumerate(ROLES[: len(fields)])}
+        # To polars a double colon is two separators with an empty column in between.
+        width, self._separator = (2, ":") if separator == "::" else (1, separator)
+        names = self._text_frame({}).collect_schema().names()
+        self.places = {role: names[width * place] for role, place in order.items()}
+
+    def pieces(self, roles: list[str], *, text_ids: bool = False) -> Iterator[pl.DataFrame]:
+        """Yield the columns of the given roles, piece by piece.
+
+        Ids in a text file are numbers if they look like it, or text with `text_ids`.
+        """
+        with _Explained(self.path):
+            frame = self._typed_text(text_ids) if self.is_text else self._frame
+            chosen = frame.select(pl.col(self.places[role]).alias(role) for role in roles)
+            yield from chosen.collect_batches(chunk_size=PIECE, maintain_order=True)
+
+    def _typed_text(self, text_ids: bool) -> pl.LazyFrame:
+        types: dict[str, type[pl.DataType]] = {self.places["rating"]: pl.Float64}
+        if text_ids:
+            types |= {self.places[role]: pl.String for role in ("user", "item")}
+        return self._text_frame(types)
+
+    def _text_frame(self, types: dict[str, type[pl.DataType]]) -> pl.LazyFrame:
+        return pl.scan_csv(
+            self._source if isinstance(self._source, str) else io.BytesIO(self._source),
+            has_header=False,
+            skip_rows=1 if self._header else 0,
+            separator=self._separator,
+            schema_overrides=types,
+            infer_schema_length=10_000,
+            null_values=NULLS,
+            raise_if_empty=False,
+        )
+
+
+class _Explained:
+    """Turns what goes wrong with a file into an error that quotes nothing of its content."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, FileNotFoundError):
+            raise InvalidDocument(f"there is no file {self.path}; check the path") from None
+        if isinstance(error, OSError):
+            reason = error.strerror or "it failed"
+            raise InvalidDocument(f"cannot read {self.path}: {reason}") from None
+        broken = (pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, EOFError)
+        if isinstance(error, broken) or type(error) is ValueError:
+            raise UnreadableTable(f"cannot read {self.path} as a table: {_UNREADABLE}") from None
+
+
+class UnreadableTable(InvalidDocument):
+    """The file does not hold a table of the expected types."""
+
+
+def _is_parquet(path: str) -> bool:
+    return path.lower().endswith((".parquet", ".pq")) or "*" in path or _is_folder(path)
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return "://" not in path and Path(path).is_dir()
+    except OSError:
+        return False
+
+
+def _decompressed(path: str) -> str | bytes:
+    """Return the path if polars can read it as it is, else the content of the archive."""
+    if "://" in path:
+        return path
+    if not Path(path).is_file():
+        raise FileNotFoundError(path)
+    lower = path.lower()
+    if lower.endswith(".bz2"):
+        return bz2.decompress(Path(path).read_bytes())
+    if lower.endswith((".xz", ".lzma")):
+        return lzma.decompress(Path(path).read_bytes())
+    if lower.endswith(".zip"):
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/")]
+            if len(names) != 1:
+                raise InvalidDocument(
+                    f"{path} holds {len(names)} files; unpack it and give the one with the ratings"
+                )
+            return archive.read(names[0])
+    return path
+
+
+def _first_line(source: str | bytes, path: str) -> str:
+    """Return the first line, whatever its separator: read as a table with an unlikely one."""
+    frame = pl.read_csv(
+        source if isinstance(source, str) else io.BytesIO(source),
+        has_header=False,
+        separator="\x1f",
+        quote_char=None,
+        n_rows=1,
+        infer_schema=False,
+        raise_if_empty=False,
+        truncate_ragged_lines=True,
+    )
+    if frame.is_empty():
+        raise InvalidDocument(f"{path} is empty")
+    return str(frame.item(0, 0) or "").removeprefix("\ufeff")

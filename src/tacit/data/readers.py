@@ -1,0 +1,258 @@
+"""Readers: one function that takes ratings in any common form.
+
+Everything here is on the trusted side. An error may say how many rows have a problem, for the
+owner's eyes, but never shows a value.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit import _validate
+from tacit.data.files import PIECE, TableFile, UnreadableTable
+from tacit.data.frames import is_path, to_frame
+from tacit.data.ids import IdIndex
+from tacit.data.ratings import Csr, Ratings, group
+from tacit.data.scale import Scale
+from tacit.errors import InvalidDocument, InvalidParameter
+
+
+class Duplicates(StrEnum):
+    """What to do when a user rated an item more than once."""
+
+    ERROR = "error"
+    LAST = "last"
+    MEAN = "mean"
+
+
+class Missing(StrEnum):
+    """What to do with rows that lack a user, an item or a rating."""
+
+    ERROR = "error"
+    DROP = "drop"
+
+
+class Outside(StrEnum):
+    """What to do with ratings that are not on the scale."""
+
+    ERROR = "error"
+    CLIP = "clip"
+    DROP = "drop"
+
+
+def read_ratings(
+    source: object,
+    *,
+    scale: Scale | str | None,
+    columns: dict[str, str] | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    duplicates: Duplicates | str = Duplicates.ERROR,
+    missing: Missing | str = Missing.ERROR,
+    outside: Outside | str = Outside.ERROR,
+    timestamps: bool = False,
+) -> Ratings:
+    """Return the ratings in `source`. Reads private data.
+
+    Parameters
+    ----------
+    source
+        A CSV, TSV or Parquet file (compressed or not), a folder or glob of Parquet files, a URL
+        that polars reads; a polars or pandas frame, a pyarrow table or anything else with the Arrow
+        stream interface; a SciPy sparse matrix or array; three NumPy arrays (users, items,
+        ratings), or four with timestamps. None of them needs pyarrow.
+    scale
+        The declared scale, as `Scale` or as text such as "1:5". It is never read off the data.
+    columns
+        Which column is which, where the names are not understood: {"user": …, "item": …, …}.
+    separator, header
+        Of a text file; found out from its first line when omitted.
+    duplicates
+        Pairs rated more than once: `error`, `last` (by timestamp if kept, else by row) or `mean`.
+    missing
+        Rows without a user, item or rating: `error` or `drop`.
+    outside
+        Ratings not on the scale: `error`, `clip` or `drop`.
+    timestamps
+        Whether to keep them; they cost 8 bytes a rating.
+    """
+    scale = _scale(scale)
+    duplicates = _validate.choice("duplicates", duplicates, Duplicates)
+    policy = _Policy(
+        scale=scale,
+        missing=_validate.choice("missing", missing, Missing),
+        outside=_validate.choice("outside", outside, Outside),
+    )
+    roles = ["user", "item", "rating", *(["timestamp"] if timestamps else [])]
+    if is_path(source):
+        file = TableFile(str(source), columns, separator, header)
+        if timestamps and "timestamp" not in file.places:
+            raise _no_timestamps()
+        try:
+            collected = _collect(file.pieces(roles), policy)
+        except UnreadableTable:
+            # Ids that look like numbers at first and turn out not to be are text.
+            if not file.is_text:
+                raise
+            collected = _collect(file.pieces(roles, text_ids=True), policy)
+    else:
+        frame = to_frame(source, columns)
+        if timestamps and "timestamp" not in frame.columns:
+            raise _no_timestamps()
+        collected = _collect(frame.select(roles).iter_slices(PIECE), policy)
+    return _build(collected, scale, duplicates)
+
+
+def _no_timestamps() -> InvalidDocument:
+    return InvalidDocument("there is no column of timestamps; name it with columns: timestamp=NAME")
+
+
+def _scale(scale: Scale | str | None) -> Scale:
+    if scale is None:
+        raise InvalidParameter(
+            "the scale must be declared, for example 1:5; reading it off the data would reveal the "
+            "smallest and the largest rating"
+        )
+    return scale if isinstance(scale, Scale) else Scale.parse(scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Policy:
+    scale: Scale
+    missing: Missing
+    outside: Outside
+
+
+@dataclass(frozen=True)
+class _Collected:
+    """Ratings as they came: ids with their indices, codes, and timestamps if they are kept."""
+
+    users: IdIndex
+    items: IdIndex
+    codes: npt.NDArray[Any]
+    timestamps: npt.NDArray[np.int64] | None
+
+
+def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
+    """Take pieces of a table, apply the policies, and keep what is left in compact form."""
+    users, items = IdIndex("user"), IdIndex("item")
+    codes: list[npt.NDArray[Any]] = [np.empty(0, dtype=policy.scale.dtype)]
+    when: list[npt.NDArray[np.int64]] = []
+    rows = 0
+    lacking = dict.fromkeys(("user", "item", "rating"), 0)
+    outside = 0
+    for piece in pieces:
+        rows += len(piece)
+        piece = piece.with_columns(_numbers(piece["rating"]))
+        for role in lacking:
+            lacking[role] += piece[role].null_count()
+        piece = piece.drop_nulls(["user", "item", "rating"])
+        coded, bad = policy.scale.encode(piece["rating"].to_numpy())
+        outside += int(bad.sum())
+        if policy.outside is Outside.DROP and bad.any():
+            piece, coded = piece.filter(pl.Series(~bad)), coded[~bad]
+        codes.append(coded)
+        users.add(piece["user"])
+        items.add(piece["item"])
+        if "timestamp" in piece.columns:
+            when.append(_timestamps(piece["timestamp"]))
+    if policy.missing is Missing.ERROR and any(lacking.values()):
+        role, count = max(lacking.items(), key=lambda pair: pair[1])
+        raise InvalidDocument(
+            f"{count:,} rows have no {role}; complete them, or leave them out: missing=drop"
+        )
+    if policy.outside is Outside.ERROR and outside:
+        raise InvalidDocument(
+            f"{outside:,} of {rows:,} ratings are not on the scale {policy.scale}; declare the "
+            "right scale, or say what to do with them: outside=clip or outside=drop"
+        )
+    kept = np.concatenate(codes)
+    if not kept.size:
+        raise InvalidDocument("there are no ratings; check the source and what drops rows")
+    return _Collected(users, items, kept, np.concatenate(when) if when else None)
+
+
+def _numbers(series: pl.Series) -> pl.Series:
+    """Return ratings as doubles; NaN counts as missing."""
+    if series.dtype == pl.Boolean or not (series.dtype.is_numeric() or series.dtype == pl.String):
+        raise InvalidDocument("the rating column must hold numbers; choose another with columns")
+    try:
+        return series.cast(pl.Float64, strict=True).fill_nan(None)
+    except pl.exceptions.PolarsError:
+        raise InvalidDocument(
+            "a rating is not a number; mend it, or choose another column"
+        ) from None
+
+
+def _timestamps(series: pl.Series) -> npt.NDArray[np.int64]:
+    if series.null_count():
+        raise InvalidDocument("some rows have no timestamp; complete them, or do without")
+    try:
+        if series.dtype == pl.String:
+            series = series.str.to_datetime()
+        if series.dtype.is_temporal():
+            series = series.dt.epoch("s")
+        return series.cast(pl.Int64, strict=True).to_numpy().copy()
+    except pl.exceptions.PolarsError:
+        raise InvalidDocument("a timestamp is neither a number nor a date; mend it") from None
+
+
+def _build(collected: _Collected, scale: Scale, duplicates: Duplicates) -> Ratings:
+    """Return the ratings in compressed rows, each pair once.
+
+    Filing by item and then by user sorts each user's items. What is not needed any more is let go.
+    """
+    user_ids, users = collected.users.finish()
+    item_ids, items = collected.items.finish()
+    codes, when = collected.codes, collected.timestamps
+    if when is None:
+        by_item = group(items, users, codes, len(item_ids))
+        del collected, users, items, codes
+        by_user = by_item.transposed(len(user_ids))
+        del by_item
+    else:
+        order = np.arange(codes.size, dtype=np.uint32)
+        by_user = group(items, users, order, len(item_ids)).transposed(len(user_ids))
+        order = by_user.codes
+        when = when[order]
+        by_user = Csr(by_user.starts, by_user.columns, codes[order])
+    scale, by_user, when = _each_pair_once(scale, by_user, when, duplicates)
+    return Ratings(
+        user_ids=user_ids, item_ids=item_ids, scale=scale, by_user=by_user, timestamps=when
+    )
+
+
+def _each_pair_once(
+    scale: Scale, table: Csr, when: npt.NDArray[np.int64] | None, duplicates: Duplicates
+) -> tuple[Scale, Csr, npt.NDArray[np.int64] | None]:
+    """Return ratings by user with each pair of user and item once, or raise."""
+    count = table.columns.size
+    first = np.ones(count, dtype=np.bool_)  # whether an entry begins a new pair
+    np.not_equal(table.columns[1:], table.columns[:-1], out=first[1:])
+    first[table.starts[:-1][np.diff(table.starts) > 0]] = True
+    if first.all():
+        return scale, table, when
+    if duplicates is Duplicates.ERROR:
+        raise InvalidDocument(
+            f"{int((~first).sum()):,} ratings repeat a pair of user and item; say what to do with "
+            "them: duplicates=last or duplicates=mean"
+        )
+    begins = np.flatnonzero(first)
+    starts = np.concatenate([[0], np.cumsum(first, dtype=np.int64)])[table.starts]
+    if duplicates is Duplicates.MEAN:
+        lengths = np.diff(np.append(begins, count))
+        means = np.add.reduceat(scale.decode(table.codes).astype(np.float64), begins) / lengths
+        scale = Scale(low=scale.low, high=scale.high)
+        latest = None if when is None else np.maximum.reduceat(when, begins)
+        return scale, Csr(starts, table.columns[begins], scale.encode(means)[0]), latest
+    last = np.append(begins[1:], count) - 1
+    if when is not None:
+        pair = np.cumsum(first) - 1
+        last = np.lexsort((np.arange(count), when, pair))[last]
+    latest = None if when is None else when[last]
+    return scale, Csr(starts, table.columns[last], table.codes[last]), latest
