@@ -1,0 +1,425 @@
+"""Readers: the same ratings from every form, and a clear error for everything else."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from tacit.data import load
+from tacit.data.ratings import Ratings
+from tacit.data.readers import read_ratings
+from tacit.errors import InvalidDocument, InvalidParameter, TacitError
+
+USERS = [3, 1, 1, 2, 3]
+ITEMS = [10, 30, 10, 20, 20]
+VALUES = [5.0, 1.0, 3.0, 4.0, 2.0]
+TIMES = [50, 40, 30, 20, 10]
+FRAME = pl.DataFrame({"user_id": USERS, "item_id": ITEMS, "rating": VALUES, "timestamp": TIMES})
+EXPECTED = {(u, i): v for u, i, v in zip(USERS, ITEMS, VALUES, strict=True)}
+
+
+def as_dict(ratings: Ratings) -> dict[Any, float]:
+    frame = ratings.to_frame()
+    triples = frame.select("user_id", "item_id", "rating").iter_rows()
+    return {(user, item): value for user, item, value in triples}
+
+
+def check(ratings: Ratings) -> None:
+    """Check contents and structure: ids rising, both directions alike, nothing writeable."""
+    assert as_dict(ratings) == EXPECTED
+    check_structure(ratings)
+
+
+def check_structure(ratings: Ratings) -> None:
+    assert ratings.user_ids.is_sorted() and ratings.item_ids.is_sorted()
+    for side, other in ((ratings.by_user, ratings.by_item), (ratings.by_item, ratings.by_user)):
+        assert side.starts[0] == 0 and side.starts[-1] == len(ratings)
+        for begin, end in zip(side.starts[:-1], side.starts[1:], strict=True):
+            assert (np.diff(side.columns[begin:end]) > 0).all()
+        for array in (side.starts, side.columns, side.codes):
+            assert not array.flags.writeable
+        shape = side.starts.size - 1, other.starts.size - 1
+        mine = sparse.csr_array((side.codes + 1.0, side.columns, side.starts), shape=shape)
+        theirs = sparse.csr_array(
+            (other.codes + 1.0, other.columns, other.starts), shape=shape[::-1]
+        )
+        assert (mine - theirs.T).nnz == 0
+
+
+def text(separator: str, header: bool = True) -> str:
+    rows = [FRAME.columns] if header else []
+    rows += [list(row) for row in FRAME.iter_rows()]
+    return "\n".join(separator.join(map(str, row)) for row in rows) + "\n"
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";", "|", " ", "::"])
+@pytest.mark.parametrize("header", [True, False])
+def test_text_with_any_separator(tmp_path: Path, separator: str, header: bool) -> None:
+    file = tmp_path / "ratings.txt"
+    file.write_text(text(separator, header))
+    check(read_ratings(file, scale="1:5"))
+    check(read_ratings(str(file), scale="1:5:1", separator=separator, header=header))
+
+
+def test_compressed_text(tmp_path: Path) -> None:
+    content = text(",").encode()
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(content))
+    (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(content))
+    (tmp_path / "a.csv.xz").write_bytes(lzma.compress(content))
+    with zipfile.ZipFile(tmp_path / "a.csv.zip", "w") as archive:
+        archive.writestr("a.csv", content)
+    (tmp_path / "a.csv.zst").write_bytes(ZSTANDARD)
+    for file in tmp_path.iterdir():
+        check(read_ratings(file, scale="1:5"))
+
+
+# `text(",")` compressed with the zstd command.
+ZSTANDARD = bytes.fromhex(
+    "28b52ffd046835020012c50e10b0eb242f4950c1d06a952d91560ae41178f5132c1ef8197c60805f"
+    "3fd7d7e0a7fa6bc50b3f85af5e5c89b86612723e0a39c29271c8050d66da0b03040141fbcb7b930a"
+    "13c4cd"
+)
+
+
+def test_windows_lines_quotes_and_byte_order_mark(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    quoted = text(",").replace("user_id", '"user_id"').replace("\n", "\r\n")
+    file.write_bytes(b"\xef\xbb\xbf" + quoted.encode())
+    check(read_ratings(file, scale="1:5"))
+
+
+def test_parquet_files_folders_and_globs(tmp_path: Path) -> None:
+    FRAME[:2].write_parquet(tmp_path / "a.parquet")
+    (tmp_path / "more").mkdir()
+    FRAME[2:].write_parquet(tmp_path / "more" / "b.parquet")
+    FRAME.write_parquet(tmp_path / "whole.pq")
+    check(read_ratings(tmp_path, scale="1:5"))
+    check(read_ratings(tmp_path / "whole.pq", scale="1:5"))
+    check(read_ratings(f"{tmp_path}/**/*.parquet", scale="1:5"))
+
+
+def test_frames_and_arrays() -> None:
+    import pandas as pd
+    import pyarrow as pa
+
+    class ArrowOnly:
+        """Any object with the Arrow stream interface and nothing else."""
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return FRAME.to_arrow().__arrow_c_stream__(requested_schema)
+
+    pandas = pd.DataFrame(FRAME.to_dict(as_series=False))
+    for source in (
+        FRAME,
+        FRAME.lazy(),
+        pandas,
+        pandas.astype({"user_id": float}),
+        pa.table(FRAME.to_dict(as_series=False)),
+        ArrowOnly(),
+        (USERS, ITEMS, VALUES),
+        tuple(np.array(column) for column in (USERS, ITEMS, VALUES)),
+        (pl.Series(USERS), np.array(ITEMS, dtype=np.uint8), VALUES),
+    ):
+        check(read_ratings(source, scale="1:5"))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
+def test_sparse_matrices(kind: Any) -> None:
+    matrix = kind((VALUES, (USERS, ITEMS)), shape=(4, 31))
+    check(read_ratings(matrix, scale="1:5"))
+
+
+def test_pandas_text_needs_no_pyarrow() -> None:
+    """In a process where pyarrow cannot be imported."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "import pandas as pd\n"
+        "from tacit.data.readers import read_ratings\n"
+        "frame = pd.DataFrame({'user': ['b', 'a'], 'item': ['x', 'y'], 'rating': [1, 2]})\n"
+        "assert read_ratings(frame, scale='1:5').user_ids.to_list() == ['a', 'b']\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("userId", "movieId", "rating"),
+        ("user_id", "anime_id", "rating"),
+        ("User-ID", "ISBN", "Book-Rating"),
+        ("customer_id", "movie_id", "stars"),
+        ("USER", "ITEM", "SCORE"),
+        ("uid", "iid", "r"),
+    ],
+)
+def test_usual_names_are_understood(names: tuple[str, str, str]) -> None:
+    columns = {"User-ID": "user"} if names[0] == "User-ID" else {}
+    frame = pl.DataFrame(dict(zip(names, (USERS, ITEMS, VALUES), strict=True)))
+    chosen = {role: name for name, role in columns.items()} or None
+    check(read_ratings(frame, scale="1:5", columns=chosen))
+
+
+def test_columns_can_be_named() -> None:
+    frame = FRAME.rename({"user_id": "who", "item_id": "what", "rating": "how"})
+    columns = {"user": "who", "item": "what", "rating": "how"}
+    check(read_ratings(frame, scale="1:5", columns=columns))
+    check(load(frame, scale="1:5", columns="user=who, item=what, rating=how"))
+    for bad in ("user", "user=", "user=who,user=what", ""):
+        with pytest.raises(InvalidParameter):
+            load(frame, scale="1:5", columns=bad)
+    for bad in ({"user": "nobody"}, {"person": "who"}, columns | {"user": "what"}, {}):
+        with pytest.raises(TacitError):
+            read_ratings(frame, scale="1:5", columns=bad)
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["b", "a", "ü", "a", "日本"], pl.String),
+        ([2**62, -(2**62), 0, 0, 1], pl.Int64),
+        ([2**64 - 1, 0, 5, 5, 7], pl.UInt64),
+        ([10**9, 0, 5, 5, 7], pl.Int64),
+    ],
+)
+def test_ids_keep_their_type(ids: list[Any], expected: Any) -> None:
+    series = pl.Series(ids, dtype=expected)
+    ratings = read_ratings((series, ITEMS, VALUES), scale="1:5", duplicates="last")
+    assert ratings.user_ids.dtype == expected
+    assert ratings.user_ids.to_list() == sorted(set(ids))
+    assert as_dict(ratings) == dict(zip(zip(ids, ITEMS, strict=True), VALUES, strict=True))
+    check_structure(ratings)
+
+
+def test_ids_that_turn_into_text_late_are_text(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    rows = [f"{n},{n % 7},3" for n in range(20_000)] + ["abc,x,3"]
+    file.write_text("user,item,rating\n" + "\n".join(rows))
+    ratings = read_ratings(file, scale="1:5")
+    assert ratings.user_ids.dtype == pl.String and len(ratings) == 20_001
+
+
+def test_long_input_comes_in_pieces() -> None:
+    """More rows than are in memory at a time, with numbers far apart and with text."""
+    count = 2_500_000
+    random = np.random.default_rng(0)
+    users, items = random.permutation(count), random.integers(0, 50, count)
+    values = random.integers(1, 6, count)
+    near = read_ratings((users, items, values), scale="1:5:1")
+    far = read_ratings((users * 10**12, items, values), scale="1:5:1")
+    words = read_ratings((pl.Series(users).cast(pl.String), items, values), scale="1:5:1")
+    assert len(near) == len(far) == len(words) == count
+    assert near.by_user.codes.tolist() == far.by_user.codes.tolist()
+    assert near.by_item.starts.tolist() == words.by_item.starts.tolist()
+    place = int(np.flatnonzero(words.user_ids.to_numpy() == "123456")[0])
+    assert words.by_user.codes[place] == near.by_user.codes[123456]
+
+
+# --- policies -------------------------------------------------------------------------------------
+
+
+def test_the_scale_must_be_declared() -> None:
+    with pytest.raises(InvalidParameter, match="declared"):
+        read_ratings(FRAME, scale=None)
+
+
+def test_values_outside_the_scale() -> None:
+    with pytest.raises(InvalidDocument, match="2 of 5 ratings are not on the scale 2:4"):
+        read_ratings(FRAME, scale="2:4")
+    clipped = read_ratings(FRAME, scale="2:4", outside="clip")
+    assert as_dict(clipped) == {pair: min(max(v, 2), 4) for pair, v in EXPECTED.items()}
+    dropped = read_ratings(FRAME, scale="2:4", outside="drop")
+    assert as_dict(dropped) == {pair: v for pair, v in EXPECTED.items() if 2 <= v <= 4}
+    check_structure(dropped)
+    with pytest.raises(InvalidDocument, match="1 of 1"):
+        read_ratings(([1], [1], [2.5]), scale="1:5:1")
+    with pytest.raises(InvalidDocument, match="no ratings"):
+        read_ratings(FRAME, scale="8:9", outside="drop")
+
+
+@pytest.mark.parametrize("role", ["user_id", "item_id", "rating"])
+def test_missing_values(role: str) -> None:
+    holes = FRAME.with_columns(
+        pl.when(pl.int_range(pl.len()) == 1).then(None).otherwise(pl.col(role)).alias(role)
+    )
+    with pytest.raises(InvalidDocument, match=f"1 rows have no {role.removesuffix('_id')}"):
+        read_ratings(holes, scale="1:5")
+    rest = {(u, i): v for n, ((u, i), v) in enumerate(EXPECTED.items()) if n != 1}
+    assert as_dict(read_ratings(holes, scale="1:5", missing="drop")) == rest
+    not_a_number = ([1, 2], [1, 2], [np.nan, 3.0])
+    with pytest.raises(InvalidDocument, match="1 rows have no rating"):
+        read_ratings(not_a_number, scale="1:5")
+    assert len(read_ratings(not_a_number, scale="1:5", missing="drop")) == 1
+
+
+def test_missing_values_in_text(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text("user,item,rating\n1,1,3\n2,,4\nNA,3,4\n3,3,\n")
+    with pytest.raises(InvalidDocument, match="missing=drop"):
+        read_ratings(file, scale="1:5")
+    assert as_dict(read_ratings(file, scale="1:5", missing="drop")) == {(1, 1): 3.0}
+
+
+def test_duplicates() -> None:
+    triples = ([1, 1, 2, 1, 2], [7, 7, 7, 8, 7], [1, 4, 5, 3, 2])
+    with pytest.raises(InvalidDocument, match="2 ratings repeat"):
+        read_ratings(triples, scale="1:5:1")
+    last = read_ratings(triples, scale="1:5:1", duplicates="last")
+    assert as_dict(last) == {(1, 7): 4, (1, 8): 3, (2, 7): 2}
+    mean = read_ratings(triples, scale="1:5:1", duplicates="mean")
+    assert as_dict(mean) == {(1, 7): 2.5, (1, 8): 3, (2, 7): 3.5}
+    assert mean.scale.step is None
+    for ratings in (last, mean):
+        check_structure(ratings)
+    timed = (*triples, [9, 1, 1, 1, 2])
+    newest = read_ratings(timed, scale="1:5:1", duplicates="last", timestamps=True)
+    assert as_dict(newest) == {(1, 7): 1, (1, 8): 3, (2, 7): 2}
+    assert newest.timestamps.tolist() == [9, 1, 2]
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        TIMES,
+        pl.Series(TIMES).cast(pl.Datetime("ms")).dt.replace_time_zone(None) if False else TIMES,
+        ["2005-09-0" + str(day) + " 00:00:00" for day in (5, 4, 3, 2, 1)],
+    ],
+)
+def test_timestamps_follow_their_ratings(times: Any) -> None:
+    ratings = read_ratings((USERS, ITEMS, VALUES, times), scale="1:5", timestamps=True)
+    order = np.argsort(ratings.timestamps)
+    values = ratings.values()[order]
+    assert values.tolist() == VALUES[::-1]
+    assert read_ratings((USERS, ITEMS, VALUES, times), scale="1:5").timestamps is None
+
+
+def test_missing_timestamps_are_an_error() -> None:
+    with pytest.raises(InvalidDocument, match="no column of timestamps"):
+        read_ratings((USERS, ITEMS, VALUES), scale="1:5", timestamps=True)
+    with pytest.raises(InvalidDocument, match="timestamp"):
+        read_ratings((USERS, ITEMS, VALUES, ["x"] * 5), scale="1:5", timestamps=True)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ([], [], []),
+        FRAME.clear(),
+        sparse.csr_array((3, 4)),
+    ],
+)
+def test_empty_input(source: Any) -> None:
+    with pytest.raises(InvalidDocument, match="no ratings"):
+        read_ratings(source, scale="1:5")
+
+
+def test_one_user_one_item() -> None:
+    assert as_dict(read_ratings(([7], ["x"], [3]), scale="1:5")) == {(7, "x"): 3}
+    assert len(read_ratings(([7] * 3, [1, 2, 3], [3, 3, 3]), scale="1:5")) == 3
+    assert len(read_ratings(([1, 2, 3], [7] * 3, [3, 3, 3]), scale="1:5")) == 3
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        42,
+        None,
+        object(),
+        ([1], [2]),
+        ([1, 2], [1], [3]),
+        ([[1]], [[1]], [[3]]),
+        ([1, "a"], [1, 2], [3, 3]),
+        ([1.5], [1], [3]),
+        ([True], [1], [3]),
+        ([1], [1], ["good"]),
+        ([1], [1], [True]),
+        pl.DataFrame({"a": [1], "b": [2]}),
+        pl.DataFrame({"user": [1], "item": [2]}),
+    ],
+)
+def test_other_input_is_refused(source: Any) -> None:
+    with pytest.raises(TacitError) as caught:
+        read_ratings(source, scale="1:5")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("empty.csv", b""),
+        ("word.csv", b"hello"),
+        ("header.csv", b"user,item,rating\n"),
+        ("two.csv", b"1,2\n3,4\n"),
+        ("ragged.csv", b"user,item,rating\n1,2,3\n1,2,3,4,5\n"),
+        ("words.csv", b"user,item,rating\n1,2,good\n"),
+        ("latin.csv", "user,item,rating\nÄ,2,3\n".encode("latin-1")),
+        ("noise.parquet", b"PAR1 this is not parquet"),
+        ("noise.csv.bz2", b"noise"),
+        ("noise.csv.xz", b"noise"),
+        ("noise.csv.gz", b"\x1f\x8bnoise"),
+        ("noise.zip", b"PK\x03\x04noise"),
+        ("nul.csv", b"user,item,rating\n\0,\0,\0\n"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidDocument) as caught:
+        read_ratings(tmp_path / name, scale="1:5")
+    message = str(caught.value)
+    assert "\n" not in message and "good" not in message  # nothing of the content is quoted
+
+
+def test_absent_and_odd_paths_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path in ("absent.csv", "absent.parquet", "a\0b", "x" * 300, tmp_path / "empty", "*.absent"):
+        with pytest.raises(InvalidDocument):
+            read_ratings(path, scale="1:5")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("a.csv", "1,2,3")
+        archive.writestr("b.csv", "1,2,3")
+    with pytest.raises(InvalidDocument, match="2 files"):
+        read_ratings(tmp_path / "two.zip", scale="1:5")
+
+
+def test_ratings_show_nothing_of_themselves() -> None:
+    assert repr(read_ratings(FRAME, scale="1:5")) == "Ratings(scale=1:5)"
+
+
+@given(st.binary(max_size=200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
+    for name in ("fuzz.csv", "fuzz.parquet", "fuzz.csv.gz"):
+        (tmp_path / name).write_bytes(content)
+        try:
+            check_structure(read_ratings(tmp_path / name, scale="1:5", duplicates="last"))
+        except TacitError as error:
+            assert "\n" not in str(error)
+
+
+cells = st.one_of(
+    st.integers(-5, 10).map(str),
+    st.floats(-1, 6).map(str),
+    st.sampled_from(["", "NA", '"', '"x"', "x,y", "nan", "1e999", "\u2028", "a\x00b", "é"]),
+)
+
+
+@given(st.lists(st.lists(cells, min_size=2, max_size=5), max_size=8), st.sampled_from(",\t;|"))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+def test_any_table_is_read_or_refused(tmp_path: Path, rows: list[list[str]], by: str) -> None:
+    (tmp_path / "fuzz.csv").write_text("\n".join(by.join(row) for row in rows), encoding="utf-8")
+    options = {"duplicates": "mean", "missing": "drop", "outside": "clip"}
+    try:
+        check_structure(read_ratings(tmp_path / "fuzz.csv", scale="1:5", **options))
+    except TacitError as error:
+        assert "\n" not in str(error)
