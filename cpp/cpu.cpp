@@ -2,7 +2,9 @@
 
 namespace tacit {
 
-InstructionSet best_instruction_set() noexcept {
+namespace {
+
+InstructionSet ask() noexcept {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
   // IFMA brings the 52-bit multiply that the integer kernels are built on.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
@@ -11,6 +13,13 @@ InstructionSet best_instruction_set() noexcept {
   }
 #endif
   return InstructionSet::portable;
+}
+
+}  // namespace
+
+InstructionSet best_instruction_set() noexcept {
+  static const InstructionSet best = ask();
+  return best;
 }
 
 std::string_view name(InstructionSet set) noexcept {

@@ -13,11 +13,17 @@ struct GridValues {
   std::int32_t highest;
 };
 
+// A table of features, one row for each column index.
+struct GridFeatures {
+  const std::int32_t* data;
+  std::size_t rows;
+  std::size_t width;
+};
+
 // out[row] = Σ values[e] · features[columns[e]] over the entries e of each row in [begin, end).
 // Integer sums do not depend on their order, so any division of the rows among threads or machines
-// gives the same result. The caller has excluded overflow.
+// gives the same result. The caller has excluded overflow; a column without features throws.
 void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
-               const std::int32_t* features, std::size_t width, std::size_t begin,
-               std::size_t end, std::int64_t* out);
+               GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out);
 
 }  // namespace tacit

@@ -56,9 +56,13 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
   require(out.shape(1) == features.shape(1), "out and features differ in width");
   require(lowest <= highest, "lowest exceeds highest");
   require(begin <= end && end <= out.shape(0), "rows out of range");
+  require(std::is_sorted(starts.data() + begin, starts.data() + end + 1) &&
+              starts.data()[begin] >= 0 &&
+              starts.data()[end] <= static_cast<std::int64_t>(columns.size()),
+          "starts must rise within the entries");
   nb::gil_scoped_release released;
   tacit::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
-                   features.data(), features.shape(1), begin, end, out.data());
+                   {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data());
 }
 
 template <typename T>
@@ -118,9 +122,9 @@ void transpose(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
 template <typename Value>
 void bind_csr(nb::module_& module) {
   module.def("group", &group<Value>, "keys"_a, "columns"_a, "values"_a, "out_starts"_a,
-             "out_columns"_a, "out_values"_a, "begin"_a, "end"_a, "File triples by row.");
+             "out_columns"_a.noconvert(), "out_values"_a.noconvert(), "begin"_a, "end"_a, "File triples by row.");
   module.def("transpose", &transpose<Value>, "starts"_a, "columns"_a, "values"_a, "out_starts"_a,
-             "out_columns"_a, "out_values"_a, "begin"_a, "end"_a,
+             "out_columns"_a.noconvert(), "out_values"_a.noconvert(), "begin"_a, "end"_a,
              "Transpose compressed sparse rows.");
 }
 
@@ -136,7 +140,7 @@ NB_MODULE(_core, module) {
   nb::class_<tacit::Ziggurat>(module, "Ziggurat",
                               "Integers with Gaussian probabilities; see cpp/ziggurat.hpp.")
       .def(nb::init<double>(), "sigma"_a)
-      .def("fill", &fill, "words"_a, "out"_a, "portable"_a = false,
+      .def("fill", &fill, "words"_a, "out"_a.noconvert(), "portable"_a = false,
            "Draw integers from uniform words; returns the words used, or None if too few.")
       .def_ro("sigma", &tacit::Ziggurat::sigma)
       .def_ro("width", &tacit::Ziggurat::width)
@@ -145,12 +149,14 @@ NB_MODULE(_core, module) {
       .def_ro("height", &tacit::Ziggurat::height)
       .def_ro("tail_start", &tacit::Ziggurat::tail_start)
       .def_ro("tail_cell", &tacit::Ziggurat::tail_cell);
+  module.attr("SIGMA_MIN") = tacit::Ziggurat::sigma_min;
+  module.attr("SIGMA_MAX") = tacit::Ziggurat::sigma_max;
   module.def("exp_minus", &tacit::exp_minus, "w"_a, "exp(-w), with the same bits everywhere.");
   module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
-             "highest"_a, "features"_a, "out"_a, "begin"_a, "end"_a,
+             "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "Exact integer sums of value times feature by row.");
 
-  module.def("row_starts", &row_starts, "keys"_a, "starts"_a,
+  module.def("row_starts", &row_starts, "keys"_a, "starts"_a.noconvert(),
              "Write where the rows of entries with these keys start.");
   bind_csr<std::uint8_t>(module);
   bind_csr<std::uint16_t>(module);

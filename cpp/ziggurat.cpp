@@ -103,7 +103,7 @@ std::optional<std::uint64_t> tail(const Ziggurat& table, Stream& stream) {
     const std::uint64_t word = stream.word();
     cell += static_cast<std::uint64_t>(std::countr_zero(word));
     if (word != 0) break;
-    if (cell > 1000) return std::nullopt;  // beyond 100 σ; keeps the product below from overflowing
+    if (cell > 1000) return std::nullopt;  // beyond 180 σ; keeps the product below from overflowing
   }
   const std::uint64_t magnitude =
       table.tail_start + cell * table.tail_cell + stream.below(table.tail_cell);

@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+SIGMA_MIN: float
+SIGMA_MAX: float
+
 def compiler() -> str: ...
 def instruction_set() -> str: ...
 def exp_minus(w: float) -> float: ...

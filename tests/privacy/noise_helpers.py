@@ -1,5 +1,6 @@
 """Small runs for tests of the mechanism."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tacit.privacy.events import Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.privacy.query import WeightedSums
+from tacit.privacy.query import BoundedQuery, WeightedSums
 from tacit.privacy.units import Unit
 
 BUDGET = Budget.from_epsilon(1.0, 1e-5)
@@ -50,7 +51,23 @@ def random_values(sums: WeightedSums, seed: int = 0) -> npt.NDArray[np.int32]:
 
 SUMS = weighted_sums()
 QUERY = SUMS.query
-EXACT = SUMS.exact(random_values(SUMS))
+NO_VALUES = np.empty(0, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class FixedSums:
+    """A measurement that gives the same sums whatever the values."""
+
+    query: BoundedQuery
+    sums: npt.NDArray[np.int64]
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        return self.sums
+
+
+FIXED = FixedSums(QUERY, SUMS.exact(random_values(SUMS)))
 
 
 def gate(**options: Any) -> Gate:

@@ -6,23 +6,27 @@ from tacit.privacy.events import Event, ExactRelease, GaussianRelease, Noise, Ro
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.units import Unit
 
-lines = st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable())
+printable = st.characters(categories=("L", "N", "P", "S"))
+lines = st.text(printable, min_size=1).map(lambda text: f"{text} {text}")
 scales = st.floats(1e-3, 1e3)
+samplers = st.just((0.0, 0.0)) | st.tuples(st.floats(1e-15, 1e-9), st.floats(1e-60, 1e-30))
 
 
-def gaussian_releases(unit: Unit) -> st.SearchStrategy[GaussianRelease]:
-    return st.builds(
-        GaussianRelease,
-        purpose=lines,
-        unit=st.just(unit),
-        sensitivity=scales,
-        noise_scale=scales,
-        rows=st.sampled_from(Rows),
-        noise=st.sampled_from(Noise),
-        coordinates=st.integers(1, 1000),
-        sampler_error=st.just(0.0) | st.floats(1e-15, 1e-9),
-        sampler_tail=st.just(0.0) | st.floats(1e-60, 1e-30),
-        flaw=st.none() | lines,
+@st.composite
+def gaussian_releases(draw: st.DrawFn, unit: Unit) -> GaussianRelease:
+    sensitivity, noise_scale = draw(scales), draw(scales)
+    error, tail = draw(samplers) if sensitivity < 9 * noise_scale else (0.0, 0.0)
+    return GaussianRelease(
+        purpose=draw(lines),
+        unit=unit,
+        sensitivity=sensitivity,
+        noise_scale=noise_scale,
+        rows=draw(st.sampled_from(Rows)),
+        noise=draw(st.sampled_from(Noise)),
+        coordinates=draw(st.integers(1, 1000)),
+        sampler_error=error,
+        sampler_tail=tail,
+        flaw=draw(st.none() | lines),
     )
 
 

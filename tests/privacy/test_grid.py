@@ -79,16 +79,53 @@ def test_fits_is_exact(rows: np.ndarray) -> None:
     assert grid.fits(rows).tolist() == expected
 
 
-@pytest.mark.parametrize("scale", [(5, 1), (1, 1), (math.nan, 1), (0, math.inf), (1e9, 1e9 + 1e-6)])
-def test_bad_scales_are_refused(scale: tuple[float, float]) -> None:
+@pytest.mark.parametrize(
+    "scale",
+    [(5, 1), (1, 1), (math.nan, 1), (0, math.inf), (1e9, 1e9 + 1e-6), (-1e308, 1e308), (1, 5, 0)],
+)
+def test_bad_scales_are_refused(scale: tuple[float, ...]) -> None:
     with pytest.raises(InvalidParameter):
         ValueGrid.for_scale(*scale)
+
+
+def test_a_grid_encloses_the_smallest_number() -> None:
+    grid = ValueGrid.for_scale(-5e-324, 2.0, 1)
+    assert grid.lowest == -1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0, 2.0],
+        np.array(["1"]),
+        np.array([1 + 2j]),
+        np.array([1], dtype=object),
+        np.array([True]),
+        np.array([1.0], dtype=np.longdouble),
+    ],
+)
+def test_values_are_judged_by_their_type(values: object) -> None:
+    with pytest.raises(InvalidParameter, match="values must be an array"):
+        ValueGrid.for_scale(1, 5).quantise(values)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rows", [[1.0, 2.0], [[math.nan]], [[math.inf]], np.zeros((1, 2**14))])
 def test_bad_features_are_refused(rows: object) -> None:
     with pytest.raises(InvalidParameter):
         FeatureGrid().quantise(rows)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        np.full((1, 2**16), 2**24, dtype=np.int32),  # its squares add up to 2^64, which is 0
+        np.zeros((2, 2), dtype=np.int64),
+        np.zeros(3, dtype=np.int32),
+    ],
+)
+def test_norms_are_checked_for_tables_that_fit_only(rows: np.ndarray) -> None:
+    with pytest.raises(InvalidParameter, match="quantised features"):
+        FeatureGrid(bits=24).fits(rows)
 
 
 @pytest.mark.parametrize("bits", [0, 25])

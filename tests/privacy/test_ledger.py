@@ -70,6 +70,7 @@ def test_events_are_frozen_and_hold_plain_types() -> None:
         {"sampler_error": -1e-9},
         {"sampler_error": 0.5},
         {"sampler_tail": math.nan},
+        {"sampler_error": 1e-12, "noise_scale": 0.1},
     ],
 )
 def test_bad_events_are_refused(change: dict[str, Any]) -> None:

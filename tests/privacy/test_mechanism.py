@@ -1,6 +1,9 @@
 """The gate: books before it draws, keeps its budget, and never uses noise twice."""
 
+import copy
 import math
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -12,17 +15,33 @@ from hypothesis import strategies as st
 from tacit.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
-from tacit.privacy.ledger import Status
-from tacit.privacy.noise.source import NoiseSource, SecureNoise
+from tacit.privacy.events import Rows
+from tacit.privacy.ledger import Ledger, Status
+from tacit.privacy.noise import sampler
+from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise
 from tacit.privacy.units import Unit
-from tests.privacy.noise_helpers import EXACT, QUERY, gate, random_values, weighted_sums
+from tests.privacy.noise_helpers import (
+    FIXED,
+    NO_VALUES,
+    QUERY,
+    FixedSums,
+    gate,
+    random_values,
+    weighted_sums,
+)
+
+
+def changed(**change: Any) -> FixedSums:
+    """The fixed sums with another query."""
+    return FixedSums(replace(QUERY, **change), FIXED.sums)
 
 
 def test_noise_has_the_booked_scale() -> None:
     sums = weighted_sums(5, rows=4000, columns=20, width=10)
-    exact = sums.exact(random_values(sums))
+    values = random_values(sums)
+    exact = sums.exact(values)
     door = gate(noise=SecureNoise())
-    released = door.release(sums.query, exact, share=0.5)
+    released = door.release(sums, values, share=0.5)
     (event,) = door.ledger.events
     noise = (released - exact * sums.query.step) / event.noise_scale
     # 40,000 draws: each bound is 8 standard errors, a false alarm below 1e-14.
@@ -31,10 +50,12 @@ def test_noise_has_the_booked_scale() -> None:
     assert event.mu == pytest.approx(door.mu * math.sqrt(0.5), rel=1e-12)
     assert event.sensitivity == 4.0
     assert event.coordinates == 10
+    assert event.sampler_tail == sampler.TAIL
+    assert event.sampler_error >= 1e-12
 
 
 def test_released_numbers_lie_on_the_grid() -> None:
-    released = gate().release(QUERY, EXACT, share=1)
+    released = gate().release(FIXED, NO_VALUES, share=1)
     steps = released / QUERY.step
     assert np.array_equal(steps, np.rint(steps))
 
@@ -45,14 +66,14 @@ def test_a_spent_budget_is_certified_and_not_exceeded(epsilon: float, shares: li
     budget = Budget.from_epsilon(epsilon, 1e-5)
     door = gate(budget=budget, noise=SecureNoise())
     for share in shares:
-        door.release(QUERY, EXACT, share=share)
+        door.release(FIXED, NO_VALUES, share=share)
     certificate = Certificate.from_ledger(door.ledger, 1e-5)
     assert certificate.status is Status.PROVEN
     assert certificate.epsilon <= epsilon
     assert certificate.epsilon == pytest.approx(epsilon, rel=2e-5)
     booked = len(door.ledger.events)
     with pytest.raises(BudgetExceeded, match="add up"):
-        door.release(QUERY, EXACT, share=1e-6)
+        door.release(FIXED, NO_VALUES, share=1e-6)
     assert len(door.ledger.events) == booked
 
 
@@ -62,7 +83,7 @@ def test_no_sequence_of_shares_exceeds_the_budget(shares: list[float], epsilon: 
     door = gate(budget=budget)
     for share in shares:
         try:
-            door.release(QUERY, EXACT, share=share)
+            door.release(FIXED, NO_VALUES, share=share)
         except (BudgetExceeded, InvalidParameter):
             break
     if door.ledger.events:
@@ -71,40 +92,83 @@ def test_no_sequence_of_shares_exceeds_the_budget(shares: list[float], epsilon: 
 
 def test_the_sampler_is_charged() -> None:
     door = gate(noise=SecureNoise())
-    door.release(QUERY, EXACT, share=1)
+    door.release(FIXED, NO_VALUES, share=1)
     certificate = Certificate.from_ledger(door.ledger, 1e-5)
     ideal = [replace(e, sampler_error=0.0, sampler_tail=0.0) for e in door.ledger.events]
-    cheaper = Certificate.from_ledger(type(door.ledger)(ideal), 1e-5)
+    cheaper = Certificate.from_ledger(Ledger(ideal), 1e-5)
     assert 0 < certificate.epsilon - cheaper.epsilon < 1e-8
 
 
 def test_too_many_coordinates_for_the_reserve_are_refused() -> None:
     door = gate()
     with pytest.raises(BudgetExceeded, match="coordinates"):
-        door.release(replace(QUERY, coordinates=10**8), EXACT, share=0.1)
+        door.release(changed(coordinates=10**8), NO_VALUES, share=0.1)
     assert door.ledger.events == ()
 
 
 def test_test_noise_voids_the_certificate() -> None:
     door = gate()
-    door.release(QUERY, EXACT, share=1)
+    door.release(FIXED, NO_VALUES, share=1)
     assert Certificate.from_ledger(door.ledger, 1e-5).status is Status.VOID
 
 
 def test_results_do_not_depend_on_threads() -> None:
     sums = weighted_sums(2, rows=30_000, columns=5, width=12)
-    exact = sums.exact(random_values(sums))
-    one = gate(threads=1).release(sums.query, exact, share=0.1)
+    values = random_values(sums)
+    one = gate(threads=1).release(sums, values, share=0.1)
     for threads in (2, 4):
-        assert np.array_equal(gate(threads=threads).release(sums.query, exact, share=0.1), one)
+        assert np.array_equal(gate(threads=threads).release(sums, values, share=0.1), one)
+
+
+def test_every_block_has_noise_of_its_own() -> None:
+    rows = 5 * BLOCK // 2
+    table = FixedSums(replace(QUERY, shape=(rows, 2)), np.zeros((rows, 2), dtype=np.int64))
+    released = gate(threads=2).release(table, NO_VALUES, share=0.1).reshape(-1)
+    blocks = released[: 5 * BLOCK].reshape(5, BLOCK)
+    for first in range(5):
+        for second in range(first):
+            assert not np.array_equal(blocks[first, :100], blocks[second, :100])
+    assert np.unique(released).size > 0.9 * released.size
+
+
+def test_noise_belongs_to_one_gate() -> None:
+    source = SecureNoise()
+    gate(noise=source)
+    with pytest.raises(NoiseReuse, match="another run"):
+        gate(noise=source)
+    with pytest.raises(NoiseReuse, match="copied"):
+        pickle.dumps(source)
+    with pytest.raises(NoiseReuse, match="copied"):
+        copy.deepcopy(source)
+
+
+def test_threads_never_share_an_address() -> None:
+    door = gate(threads=1)
+    with ThreadPoolExecutor(8) as pool:
+        tasks = [pool.submit(door.release, FIXED, NO_VALUES, share=0.01) for _ in range(60)]
+        results = [task.result() for task in tasks]
+    assert len(door.ledger.events) == 60
+    assert len({result.tobytes() for result in results}) == 60
+
+
+def test_the_ledger_that_is_shown_is_a_copy() -> None:
+    door = gate()
+    door.ledger.append(door.plan(QUERY, 0.5))
+    assert door.ledger.events == ()
+
+
+def test_a_delta_below_the_tail_is_refused() -> None:
+    door = gate(budget=Budget.from_epsilon(1, 1e-40))
+    with pytest.raises(BudgetExceeded, match="delta"):
+        door.release(FIXED, NO_VALUES, share=0.1)
 
 
 def test_every_release_has_noise_of_its_own() -> None:
     door = gate()
-    first = door.release(QUERY, EXACT, share=0.1)
-    second = door.release(QUERY, EXACT, share=0.1)
+    first = door.release(FIXED, NO_VALUES, share=0.1)
+    second = door.release(FIXED, NO_VALUES, share=0.1)
     assert (first != second).all()
-    assert (gate(noise=SecureNoise()).release(QUERY, EXACT, share=0.1) != first).all()
+    assert (gate(noise=SecureNoise()).release(FIXED, NO_VALUES, share=0.1) != first).all()
 
 
 class BrokenNoise(NoiseSource):
@@ -119,47 +183,64 @@ def test_the_event_is_booked_before_noise_is_drawn() -> None:
     broken.__class__ = BrokenNoise
     door = gate(noise=broken)
     with pytest.raises(MemoryError):
-        door.release(QUERY, EXACT, share=0.6)
+        door.release(FIXED, NO_VALUES, share=0.6)
     assert len(door.ledger.events) == 1
     with pytest.raises(BudgetExceeded):
-        door.release(QUERY, EXACT, share=0.6)
+        door.release(FIXED, NO_VALUES, share=0.6)
 
 
 @pytest.mark.parametrize(
-    ("query", "sums", "share"),
+    ("table", "share"),
     [
-        (replace(QUERY, unit=Unit.USER), EXACT, 0.1),
-        (QUERY, EXACT, 0.0),
-        (QUERY, EXACT, 1.5),
-        (QUERY, EXACT, math.nan),
-        (QUERY, EXACT[:-1], 0.1),
-        (QUERY, EXACT.astype(np.float64), 0.1),
-        (replace(QUERY, sensitivity=2.0), EXACT, 0.1),
-        (replace(QUERY, sensitivity=2.0**60), EXACT, 0.1),
+        (changed(unit=Unit.USER), 0.1),
+        (FIXED, 0.0),
+        (FIXED, 1.5),
+        (FIXED, math.nan),
+        (FixedSums(QUERY, FIXED.sums[:-1]), 0.1),
+        (FixedSums(QUERY, FIXED.sums.astype(np.float64)), 0.1),
+        (changed(sensitivity=2.0), 0.1),
+        (changed(sensitivity=2.0**60), 0.1),
     ],
 )
-def test_bad_releases_book_nothing(query: Any, sums: Any, share: float) -> None:
+def test_bad_releases_book_nothing(table: FixedSums, share: float) -> None:
     door = gate()
     with pytest.raises(InvalidParameter):
-        door.release(query, sums, share=share)
+        door.release(table, NO_VALUES, share=share)
     assert door.ledger.events == ()
 
 
 def test_one_release_may_not_spend_too_much() -> None:
     door = gate(budget=Budget.from_epsilon(200, 1e-5))
     with pytest.raises(InvalidParameter, match="spread the budget"):
-        door.release(QUERY, EXACT, share=1)
+        door.release(FIXED, NO_VALUES, share=1)
     for _ in range(10):
-        door.release(QUERY, EXACT, share=0.1)
+        door.release(FIXED, NO_VALUES, share=0.1)
     assert Certificate.from_ledger(door.ledger, 1e-5).epsilon <= 200
 
 
 def test_a_completed_run_has_no_noise_left() -> None:
     source = SecureNoise()
     door = gate(noise=source)
-    door.release(QUERY, EXACT, share=0.1)
+    door.release(FIXED, NO_VALUES, share=0.1)
     door.close()
     with pytest.raises(NoiseReuse, match="erased"):
-        door.release(QUERY, EXACT, share=0.1)
+        door.release(FIXED, NO_VALUES, share=0.1)
+    assert len(door.ledger.events) == 1
     with pytest.raises(NoiseReuse):
         source.secret()
+    door.close()
+
+
+def test_groups_beyond_the_reach_of_the_sampler_get_no_guarantee() -> None:
+    """A user table at a large budget: 100 ratings shift it further than the sampler's support."""
+    door = gate(budget=Budget.from_epsilon(60, 1e-5), noise=SecureNoise())
+    door.release(changed(rows=Rows.USERS), NO_VALUES, share=1)
+    certificate = Certificate.from_ledger(door.ledger, 1e-5)
+    one, ten, hundred = certificate.group
+    assert one.epsilon == certificate.epsilon and ten.epsilon is not None
+    assert hundred.epsilon is None and "no guarantee" in certificate.to_text()
+    (event,) = door.ledger.events
+    assert event.sampler_charge(10)[0] > 10 * event.sampler_charge()[0]
+    assert replace(event, rows=Rows.ITEMS).sampler_charge(10)[0] == pytest.approx(
+        10 * event.sampler_charge()[0]
+    )

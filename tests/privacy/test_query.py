@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from tacit import _core
 from tacit.errors import InvalidParameter
 from tacit.privacy.events import Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
@@ -67,7 +68,7 @@ def test_the_worst_case_reaches_the_bound(width: int) -> None:
         value_grid=VALUES,
         feature_grid=FEATURES,
     )
-    low, high = VALUES.quantise([1.0]), VALUES.quantise([5.0])
+    low, high = VALUES.quantise(np.array([1.0])), VALUES.quantise(np.array([5.0]))
     change = sums.exact(high) - sums.exact(low)
     assert np.linalg.norm(change) == sums.query.sensitivity
     assert sums.query.sensitivity * sums.query.step == 4.0
@@ -81,6 +82,54 @@ def test_no_sum_exceeds_its_stated_magnitude(seed: int) -> None:
         assert np.abs(sums.exact(values)).max() <= sums.query.magnitude
 
 
+def test_magnitude_knows_the_longest_row_and_the_larger_end() -> None:
+    grid = ValueGrid.for_scale(-9, 1)
+    sums = WeightedSums(
+        purpose="uneven",
+        rows=Rows.ITEMS,
+        starts=np.array([0, 0, 7, 8]),
+        columns=np.array([0, 1, 2, 3, 4, 5, 6, 0]),
+        features=FEATURES.quantise(np.ones((7, 1))),
+        value_grid=grid,
+        feature_grid=FEATURES,
+    )
+    lowest = sums.exact(np.full(8, grid.lowest, dtype=np.int32))
+    assert np.abs(lowest).max() == sums.query.magnitude == 7 * -grid.lowest * FEATURES.bound
+
+
+def test_what_was_checked_cannot_be_changed() -> None:
+    starts, columns = pattern(0, 4, 5)
+    features = FEATURES.quantise(np.ones((5, 2)))
+    sums = broken(starts=starts, columns=columns, features=features)
+    values = random_values(sums)
+    before = sums.exact(values)
+    features *= 1000
+    columns += 1000
+    starts += 1000
+    assert np.array_equal(sums.exact(values), before)
+
+
+def test_the_kernel_refuses_what_would_leave_its_tables() -> None:
+    one = np.ones(1, dtype=np.int32)
+    out = np.zeros((1, 1), dtype=np.int64)
+
+    def call(starts: list[int], column: int, out: np.ndarray, end: int = 1) -> None:
+        columns, features = one * column, np.ones((1, 1), dtype=np.int32)
+        _core.grid_sums(np.array(starts), columns, one, 0, 1, features, out, 0, end)
+
+    call([0, 1], 0, out)
+    assert out[0, 0] == 1
+    for starts, column, end in (([0, 2], 0, 1), ([-1, 1], 0, 1), ([1, 0], 0, 1), ([0, 1], 1, 1)):
+        with pytest.raises((ValueError, IndexError)):
+            call(starts, column, out, end)
+    for starts, column, end in (([0, 1], -1, 1), ([0, 1], 0, 2)):
+        with pytest.raises((ValueError, IndexError)):
+            call(starts, column, out, end)
+    for wrong in (out.astype(np.float64), out.astype(np.int32), out.astype(np.uint64)):
+        with pytest.raises(TypeError):  # a converted copy would be filled in its place
+            call([0, 1], 0, wrong)
+
+
 def test_overflow_is_excluded_in_advance() -> None:
     count = 2**15
     with pytest.raises(InvalidParameter, match="61 bits"):
@@ -88,8 +137,8 @@ def test_overflow_is_excluded_in_advance() -> None:
             purpose="too fine",
             rows=Rows.ITEMS,
             starts=np.array([0, count]),
-            columns=np.zeros(count, dtype=np.int32),
-            features=np.zeros((1, 1), dtype=np.int32),
+            columns=np.arange(count, dtype=np.int32),
+            features=np.zeros((count, 1), dtype=np.int32),
             value_grid=ValueGrid(exponent=-28, lowest=0, highest=2**30),
             feature_grid=FeatureGrid(bits=24),
         )
@@ -123,7 +172,12 @@ def test_bad_patterns_and_features_are_refused() -> None:
         {"starts": np.array([0])},
         {"columns": np.full_like(columns, 5)},
         {"columns": np.full_like(columns, -1)},
+        {"columns": np.zeros_like(columns)},  # a pair twice
+        {"columns": columns.astype(np.float64)},
+        {"columns": columns.astype(np.int64) + 2**32},
         {"features": np.full((5, 2), FEATURES.bound, dtype=np.int32)},
+        {"features": np.zeros(5, dtype=np.int32)},
+        {"features": np.full((5, 2), 0.9)},
         {"purpose": ""},
     ):
         with pytest.raises(InvalidParameter):

@@ -1,6 +1,7 @@
 """Runs on disk: resumed with the same noise or refused, never under-counted."""
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -14,12 +15,20 @@ import numpy as np
 import pytest
 
 from tacit.errors import InvalidDocument, NoiseReuse
-from tacit.privacy.certificate import Certificate
+from tacit.privacy.certificate import Certificate, read_ledger
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.privacy.run_folder import RunFolder, read_journal
-from tests.privacy.noise_helpers import EXACT, QUERY, SUMS, gate, random_values
+from tests.privacy.noise_helpers import (
+    FIXED,
+    NO_VALUES,
+    QUERY,
+    SUMS,
+    FixedSums,
+    gate,
+    random_values,
+)
 
 DATA = [b"these ratings", b"this configuration"]
 
@@ -32,9 +41,9 @@ def run_steps(door: Gate, steps: int) -> list[np.ndarray]:
     """Release sums that depend on what was released before, as a solver does."""
     results: list[np.ndarray] = []
     for step in range(steps):
-        query = replace(QUERY, purpose=f"step {step}")
         values = random_values(SUMS, seed=int(abs(results[-1]).sum()) % 1000 if results else 0)
-        results.append(door.release(query, SUMS.exact(values), share=0.05))
+        table = FixedSums(replace(QUERY, purpose=f"step {step}"), SUMS.exact(values))
+        results.append(door.release(table, NO_VALUES, share=0.05))
     return results
 
 
@@ -52,10 +61,10 @@ def test_a_resumed_run_draws_the_same_noise(tmp_path: Path) -> None:
 
 def test_a_secure_run_resumes_with_its_key(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", noise=None)
-    first = gate(noise=None, folder=place).release(QUERY, EXACT, share=0.1)
+    first = gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
     place.close()
     again = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
-    assert np.array_equal(again.release(QUERY, EXACT, share=0.1), first)
+    assert np.array_equal(again.release(FIXED, NO_VALUES, share=0.1), first)
     assert Certificate.from_ledger(again.ledger, 1e-5).status is Status.PROVEN
 
 
@@ -67,38 +76,93 @@ def test_other_data_are_refused(tmp_path: Path) -> None:
             RunFolder.resume(tmp_path / "run", data=data)
 
 
-def test_other_sums_or_queries_are_refused(tmp_path: Path) -> None:
+def moved(row: int, column: int) -> FixedSums:
+    sums = FIXED.sums.copy()
+    sums[row, column] += 1
+    return FixedSums(QUERY, sums)
+
+
+@pytest.mark.parametrize(
+    ("table", "share"),
+    [
+        (moved(0, 0), 0.1),
+        (moved(-1, -1), 0.1),
+        (FIXED, 0.2),
+        (FixedSums(replace(QUERY, purpose="another"), FIXED.sums), 0.1),
+        (FixedSums(replace(QUERY, shape=(20, 10)), FIXED.sums.reshape(20, 10)), 0.1),
+    ],
+)
+def test_other_sums_or_queries_are_refused(tmp_path: Path, table: FixedSums, share: float) -> None:
     place = folder(tmp_path / "run")
-    gate(noise=None, folder=place).release(QUERY, EXACT, share=0.1)
-    changed = EXACT.copy()
-    changed[0, 0] += 1
-    for query, sums, share in (
-        (QUERY, changed, 0.1),
-        (QUERY, EXACT, 0.2),
-        (replace(QUERY, purpose="another"), EXACT, 0.1),
-    ):
-        place.close()
-        place = RunFolder.resume(tmp_path / "run", data=DATA)
-        with pytest.raises(NoiseReuse):
-            gate(noise=None, folder=place).release(query, sums, share=share)
-        assert len(place.ledger.events) == 1
+    gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    place.close()
+    place = RunFolder.resume(tmp_path / "run", data=DATA)
+    with pytest.raises(NoiseReuse):
+        gate(noise=None, folder=place).release(table, NO_VALUES, share=share)
+    assert len(place.ledger.events) == 1
+
+
+def test_a_use_is_bound_at_once(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    place.bind(0, "one")
+    place.bind(0, "one")
+    with pytest.raises(NoiseReuse, match="other sums"):
+        place.bind(0, "another")
+
+
+def test_a_closed_folder_cannot_be_used(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    door = gate(noise=None, folder=place)
+    place.close()
+    resumed = RunFolder.resume(tmp_path / "run", data=DATA)
+    with pytest.raises(NoiseReuse, match="was closed"):
+        door.release(FIXED, NO_VALUES, share=0.1)
+    door.close()  # must not erase what another holder is using
+    assert gate(noise=None, folder=resumed).release(FIXED, NO_VALUES, share=0.1).size
+    with pytest.raises(NoiseReuse, match="another run"):
+        gate(noise=None, folder=resumed)
 
 
 def test_the_key_is_readable_by_its_owner_only_and_erased(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", noise=None)
     door = gate(noise=None, folder=place)
-    door.release(QUERY, EXACT, share=0.1)
+    door.release(FIXED, NO_VALUES, share=0.1)
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
     for name in ("key.json", "uses.jsonl", "ledger.jsonl"):
         assert (tmp_path / "run" / name).stat().st_mode & 0o777 == 0o600
     secret = json.loads((tmp_path / "run" / "key.json").read_text())["key"]
     ledger = (tmp_path / "run" / "ledger.jsonl").read_text()
     assert len(secret) == 64 and secret not in ledger
+    with (tmp_path / "run" / "key.json").open("rb") as kept:
+        door.close()
+        assert not any(kept.read())  # overwritten before it was removed
     door.close()
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["ledger.jsonl"]
     assert (tmp_path / "run" / "ledger.jsonl").read_text() == ledger
     with pytest.raises(NoiseReuse, match="completed"):
         RunFolder.resume(tmp_path / "run", data=DATA)
+
+
+def test_an_interrupted_erasure_is_finished(tmp_path: Path) -> None:
+    folder(tmp_path / "run").close()
+    key = tmp_path / "run" / "key.json"
+    key.write_bytes(bytes(key.stat().st_size))
+    for _ in range(2):
+        with pytest.raises(NoiseReuse, match="completed"):
+            RunFolder.resume(tmp_path / "run", data=DATA)
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["ledger.jsonl"]
+
+
+def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(InvalidDocument, match="No space left"):
+            folder(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+    folder(tmp_path / "run").close()
 
 
 def test_a_folder_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
@@ -124,11 +188,73 @@ def test_an_unfinished_line_is_cut_off(tmp_path: Path) -> None:
     journal = tmp_path / "run" / "ledger.jsonl"
     whole = journal.read_bytes()
     last = len(whole) - len(whole.splitlines(keepends=True)[-1])
+    uses = tmp_path / "run" / "uses.jsonl"
+    used = uses.read_bytes()
     for cut in (last + 1, last + 50, len(whole) - 1):
         journal.write_bytes(whole[:cut])
-        assert len(read_journal(journal).events) == 1
+        # The event's noise was used, so the ledger has lost it: the run must not go on.
+        with pytest.raises(InvalidDocument, match="lost lines"):
+            RunFolder.resume(tmp_path / "run", data=DATA)
+        # Without a use its noise was never drawn: the line is cut off and the run goes on.
+        journal.write_bytes(whole[:cut])
+        uses.write_bytes(b"".join(used.splitlines(keepends=True)[:-1]))
         RunFolder.resume(tmp_path / "run", data=DATA).close()
         assert journal.read_bytes() == whole[:last]
+        uses.write_bytes(used)
+
+
+def test_a_crash_between_booking_and_binding_is_harmless(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    first, second = run_steps(gate(noise=None, folder=place), 2)
+    place.close()
+    uses = tmp_path / "run" / "uses.jsonl"
+    uses.write_bytes(b"".join(uses.read_bytes().splitlines(keepends=True)[:-1]))
+    again = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    assert [r.tobytes() for r in run_steps(again, 2)] == [first.tobytes(), second.tobytes()]
+    assert len(again.ledger.events) == 2
+
+
+def test_lines_are_synced_before_noise_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = folder(tmp_path / "run")
+    order: list[str] = []
+    synced, drawn = os.fsync, type(place.noise).integers
+
+    def sync(handle: int) -> None:
+        order.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        synced(handle)
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        order.append("noise")
+        return drawn(*args, **kwargs)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(type(place.noise), "integers", draw)
+    gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    assert order == ["ledger.jsonl", "uses.jsonl", "noise"]
+
+
+def test_a_key_of_another_run_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        folder(tmp_path / name).close()
+    (tmp_path / "b" / "key.json").replace(tmp_path / "a" / "key.json")
+    with pytest.raises(InvalidDocument, match="another"):
+        RunFolder.resume(tmp_path / "a", data=DATA)
+
+
+def test_another_noise_format_is_refused(tmp_path: Path) -> None:
+    folder(tmp_path / "run").close()
+    file = tmp_path / "run" / "key.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 2}))
+    with pytest.raises(NoiseReuse, match="other noise"):
+        RunFolder.resume(tmp_path / "run", data=DATA)
+
+
+def test_a_run_folder_can_be_certified(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run", noise=None)
+    run_steps(gate(noise=None, folder=place), 2)
+    assert read_ledger(tmp_path / "run") == place.ledger
 
 
 @pytest.mark.parametrize("name", ["ledger.jsonl", "key.json", "uses.jsonl"])
@@ -137,8 +263,6 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str, content: bytes) ->
     place = folder(tmp_path / "run")
     run_steps(gate(noise=None, folder=place), 1)
     place.close()
-    if name == "uses.jsonl" and content == b"{}\n":
-        content = b"{}\n{}\n"
     (tmp_path / "run" / name).write_bytes(content)
     with pytest.raises((InvalidDocument, NoiseReuse)):
         RunFolder.resume(tmp_path / "run", data=DATA)
@@ -155,12 +279,12 @@ def test_a_full_disk_releases_nothing(tmp_path: Path, room: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, limits[1]))
     try:
         with pytest.raises(InvalidDocument, match="cannot write"):
-            door.release(QUERY, EXACT, share=0.1)
+            door.release(FIXED, NO_VALUES, share=0.1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert door.ledger.events == ()
     assert journal.read_bytes() == before
-    door.release(QUERY, EXACT, share=0.1)
+    door.release(FIXED, NO_VALUES, share=0.1)
     assert len(read_journal(journal).events) == 1
 
 

@@ -26,7 +26,11 @@ SCALES = [2.0**20, 1234567.891, math.pi * 2**30, 2.0**48]
 LAYERS = 512
 FIRST_EDGE = float.fromhex("0x1.ee08aaaebb3efp+1")
 LOG_TWO = float.fromhex("0x1.62e42fefa39efp-1")
+CHAIN = 0x5E2D58D8B3BCDF1A  # ⌊2^64/e⌋
 FALSE_ALARM = 1e-7
+
+with mpmath.workdps(50):
+    assert int(mpmath.floor(mpmath.exp(-1) * 2**64)) == CHAIN
 
 
 class ExactMasses:
@@ -67,7 +71,7 @@ class ExactMasses:
             accept = mpmath.mpf(_core.exp_minus(start)) / self.height[0]
             w = max(self.half_square(k) - start - cell * LOG_TWO, 0.0)
             while w > 1:
-                accept *= mpmath.mpf(0x5E2D58D8B3BCDF1A) / 2**64
+                accept *= mpmath.mpf(CHAIN) / 2**64
                 w -= 1
             accept *= mpmath.mpf(_core.exp_minus(w))
             proposal = mpmath.mpf(2 * self.tail_cell) / self.width[0] / 2 ** (cell + 1)
@@ -127,11 +131,6 @@ def test_exponential_is_accurate() -> None:
     with mpmath.workdps(30):
         for w in np.concatenate([np.linspace(0, 1, 500), np.linspace(1, 40, 500), [1e-300, 0.0]]):
             assert abs(_core.exp_minus(w) / mpmath.exp(-mpmath.mpf(w)) - 1) < 5e-16
-
-
-def test_chain_constant() -> None:
-    with mpmath.workdps(50):
-        assert int(mpmath.floor(mpmath.exp(-1) * 2**64)) == 0x5E2D58D8B3BCDF1A
 
 
 def test_edges_are_what_their_script_writes() -> None:
@@ -215,6 +214,8 @@ def reference_tail(table: _core.Ziggurat, stream: "itertools.chain[int]") -> int
     cell = 0
     while (word := next(stream)) == 0:
         cell += 64
+        if cell > 1000:
+            return None
     cell += (word & -word).bit_length() - 1
     while True:
         high, low = divmod(next(stream) * table.tail_cell, 2**64)
@@ -224,7 +225,7 @@ def reference_tail(table: _core.Ziggurat, stream: "itertools.chain[int]") -> int
     ratio = magnitude / table.sigma
     w = max(0.5 * (ratio * ratio) - start - cell * LOG_TWO, 0.0)
     while w > 1:
-        if next(stream) >= 0x5E2D58D8B3BCDF1A:
+        if next(stream) >= CHAIN:
             return None
         w -= 1
     return magnitude if float(next(stream)) * 2.0**-64 < _core.exp_minus(w) else None
@@ -237,6 +238,44 @@ def test_ordinary_draws_agree_with_the_reference() -> None:
     out = np.zeros(count, np.int64)
     table.fill(words, out)
     assert out.tolist() == reference_draws(table, words, count)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_far_tail_agrees_with_the_reference(seed: int) -> None:
+    """Words made to reach cells up to 112 and beyond, with zero words and chains at their seam."""
+    random = np.random.default_rng(seed)
+    table = _core.Ziggurat(2.0**20 * (1 + seed))
+    far = int(table.width[0]) - 1  # a proposal of layer 0 that stands for the tail
+    first = crafted(0, -(-(far << 52) // table.width[0]), bool(seed % 2))
+    chain = [0, CHAIN - 1, CHAIN - 1, CHAIN - 1, CHAIN - 1, CHAIN]
+    reached = set()
+    for _ in range(1500):
+        zeros = int(random.integers(0, 3))
+        cell = int(random.integers(0, 64))
+        below = [int(word) for word in random.integers(0, 2**64, 2, dtype=np.uint64)]
+        below = [int(random.integers(0, 40))] * int(random.integers(0, 2)) + below  # some biased
+        links = [chain[pick] for pick in random.integers(0, 5, 4000)]
+        links[int(random.integers(1, 400)) :] = [chain[int(random.integers(0, 6))]] * 4000
+        rest = [int(word) for word in random.integers(0, 2**64, 200, dtype=np.uint64)]
+        stream = [0, *[0] * zeros, 1 << cell, *below, *links[:4000], *rest]
+        words = np.array([first, *stream], dtype=np.uint64)
+        out = np.zeros(1, np.int64)
+        used = table.fill(words, out)
+        try:
+            expected = reference_draws(table, words, 1)
+        except StopIteration:
+            assert used is None
+            continue
+        assert out.tolist() == expected
+        reached.add(int(abs(out[0]) - table.tail_start) // int(table.tail_cell))
+    assert max(reached) > 60 and len(reached) > 30
+
+
+def test_output_is_written_in_place_or_not_at_all() -> None:
+    table, words = _core.Ziggurat(2.0**20), np.arange(100, dtype=np.uint64) << np.uint64(40)
+    for out in (np.zeros(10, np.int32), np.zeros(10), np.zeros(20, np.int64)[::2]):
+        with pytest.raises(TypeError):
+            table.fill(words, out)
 
 
 def test_too_few_words_are_noticed() -> None:

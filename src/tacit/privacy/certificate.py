@@ -17,6 +17,7 @@ from tacit.privacy.accounting import gaussian
 from tacit.privacy.events import Event
 from tacit.privacy.ledger import FORMAT as LEDGER_FORMAT
 from tacit.privacy.ledger import Ledger, Status
+from tacit.privacy.run_folder import read_journal
 from tacit.privacy.units import Unit
 
 FORMAT = "tacit-certificate"
@@ -35,11 +36,14 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLine:
-    """The guarantee for several ratings of one person (under `user`: for several people)."""
+    """The guarantee for several ratings of one person (under `user`: for several people).
+
+    `epsilon` is None where the error of the sampler is not bounded any more, far beyond any use.
+    """
 
     size: int
     mu: float
-    epsilon: float
+    epsilon: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +179,7 @@ class Certificate:
 
 
 def read_ledger(path: str | Path) -> Ledger:
-    """Return the ledger in a release folder, a certificate or a ledger file.
+    """Return the ledger in a release folder, a run folder, a certificate or a ledger file.
 
     A certificate is recomputed from its ledger on the way.
     """
@@ -184,6 +188,8 @@ def read_ledger(path: str | Path) -> Ledger:
         file = path / "certificate.json" if path.is_dir() else path
     except (OSError, ValueError):
         raise InvalidDocument(f"cannot read {_validate.shown(str(path))}: no such name") from None
+    if path.is_dir() and (path / "ledger.jsonl").is_file():
+        return read_journal(path / "ledger.jsonl")
     document = _json.read(file)
     kind = document.get("format") if isinstance(document, dict) else None
     if kind not in (FORMAT, LEDGER_FORMAT):
@@ -198,7 +204,8 @@ def read_ledger(path: str | Path) -> Ledger:
 
 def _group_line(ledger: Ledger, size: int, delta: float) -> GroupLine:
     spend = ledger.spend(group=size)
-    return GroupLine(size=size, mu=spend.mu, epsilon=spend.epsilon_upper(delta))
+    epsilon = spend.epsilon_upper(delta)
+    return GroupLine(size=size, mu=spend.mu, epsilon=epsilon if math.isfinite(epsilon) else None)
 
 
 def _compare(where: str, stated: Any, computed: Any) -> None:
@@ -233,6 +240,10 @@ def _ceil(value: float, digits: int = 4) -> str:
     return f"{math.ceil(value * scale) / scale:.{digits}f}"
 
 
+def _group_epsilon(line: GroupLine) -> str:
+    return "no guarantee" if line.epsilon is None else f"epsilon = {_ceil(line.epsilon)}"
+
+
 def _lines(certificate: Certificate) -> list[str]:
     facts, status = certificate.unit.facts, certificate.status
     lines = [
@@ -262,7 +273,7 @@ def _lines(certificate: Certificate) -> list[str]:
             "",
             f"{words.GROUP[certificate.unit]}:",
             *(
-                f"  {line.size}: mu = {_ceil(line.mu, 6)}, epsilon = {_ceil(line.epsilon)}"
+                f"  {line.size}: mu = {_ceil(line.mu, 6)}, {_group_epsilon(line)}"
                 for line in certificate.group
             ),
         ]

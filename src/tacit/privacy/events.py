@@ -4,6 +4,7 @@ An event holds public facts only: a bound, a noise scale, a purpose. It never ho
 depends on the ratings.
 """
 
+import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from typing import Any, ClassVar
 from tacit import _validate
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.privacy.accounting import gaussian
+from tacit.privacy.noise import sampler
 from tacit.privacy.units import Unit
 
 
@@ -89,6 +91,11 @@ class GaussianRelease:
             value = _validate.small(name, getattr(self, name), "0 stands for ideal noise")
             _set(self, name, value)
         gaussian.check_mu(self.mu)
+        if self.sampler_error > 0 and self.mu > sampler.RATIO_MAX:
+            raise InvalidParameter(
+                f"the sampler's error is bounded for sensitivity/noise_scale up to "
+                f"{sampler.RATIO_MAX:g}, got {self.mu:g}; add noise or spread it over releases"
+            )
         if self.flaw is not None:
             _validate.text("flaw", self.flaw, "say in a sentence what the proof lacks, or omit it")
 
@@ -96,6 +103,23 @@ class GaussianRelease:
     def mu(self) -> float:
         """The Gaussian-DP parameter of this event alone."""
         return self.sensitivity / self.noise_scale
+
+    def sampler_charge(self, group: int = 1) -> tuple[float, float]:
+        """Return λ and κ, what the sampler's error costs for `group` ratings of one person.
+
+        `sampler_error` holds for noise of up to `sampler.REACH` σ. A group can shift the same
+        entries further, where the error grows with the square of the distance; λ is infinite where
+        nothing is proven any more. See docs/proofs/sampler.md.
+        """
+        if self.sampler_error == 0:
+            return 0.0, group * self.coordinates * self.sampler_tail
+        together = self.rows is not Rows.ITEMS or self.unit is Unit.USER
+        reach = sampler.CORE + (group if together else 1) * self.mu
+        if reach > sampler.REACH_MAX:
+            return math.inf, group * self.coordinates * self.sampler_tail
+        error = min(0.5, self.sampler_error * max(1.0, reach / sampler.REACH) ** 2)
+        coordinates = group * self.coordinates
+        return -coordinates * math.log1p(-error), coordinates * self.sampler_tail
 
 
 @dataclass(frozen=True, kw_only=True)

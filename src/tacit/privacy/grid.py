@@ -8,10 +8,13 @@ summed, so nothing has to be widened for it.
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from tacit import _validate
 from tacit.errors import InvalidParameter
 
 VALUE_LEVELS = 256
@@ -20,6 +23,9 @@ VALUE_LEVELS = 256
 FEATURE_BITS = 20
 """A feature row of norm 1 is 2^FEATURE_BITS steps long."""
 
+
+SCALE_MAX = 1e100
+"""Largest number on a scale, and the inverse of its smallest range."""
 
 WIDTH_MAX = 2**13
 """Most columns of a feature table; squared norms then stay within 64 bits."""
@@ -42,15 +48,17 @@ class ValueGrid:
     @classmethod
     def for_scale(cls, low: float, high: float, levels: int = VALUE_LEVELS) -> "ValueGrid":
         """Return the coarsest grid with at least `levels` steps between `low` and `high`."""
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        levels = _validate.positive_integer("levels", levels, "256 suit a scale of five stars")
+        if not (-SCALE_MAX <= low < high <= SCALE_MAX and high - low >= 1 / SCALE_MAX):
             raise InvalidParameter(
                 f"a scale must run from a smaller to a larger number, got {low} to {high}"
             )
         exponent = math.frexp((high - low) / levels)[1] - 1
+        step = Fraction(2) ** exponent
         return cls(
             exponent=exponent,
-            lowest=math.floor(math.ldexp(low, -exponent)),
-            highest=math.ceil(math.ldexp(high, -exponent)),
+            lowest=math.floor(Fraction(low) / step),
+            highest=math.ceil(Fraction(high) / step),
         )
 
     @property
@@ -58,14 +66,20 @@ class ValueGrid:
         """How many steps two values can lie apart."""
         return self.highest - self.lowest
 
-    def quantise(self, values: npt.ArrayLike) -> npt.NDArray[np.int32]:
+    def quantise(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
         """Round values to the grid; what lies outside becomes the nearer end, NaN the lowest.
 
-        Reads private data, elementwise. Rounding is monotone, so the range is never widened.
+        Takes an array of numbers of at most 64 bits. Reads private data, elementwise. Rounding is
+        monotone, so the range is never widened.
         """
-        # Cut before scaling: an overflow warning about a private value would give it away.
+        # Judged by type and cut before scaling: an error or a warning about a private value would
+        # give it away.
+        if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
+            raise InvalidParameter("values must be an array of numbers")
+        if values.dtype.itemsize > 8:
+            raise InvalidParameter("values must be an array of numbers of at most 64 bits")
         low, high = (math.ldexp(end, self.exponent) for end in (self.lowest, self.highest))
-        inside = np.clip(np.asarray(values, dtype=np.float64), low, high)
+        inside = np.clip(values.astype(np.float64), low, high)
         inside = np.where(np.isnan(inside), low, inside)
         steps: npt.NDArray[np.float64] = np.rint(np.ldexp(inside, -self.exponent))
         return steps.astype(np.int32)
@@ -109,6 +123,11 @@ class FeatureGrid:
 
     def fits(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
         """Return which rows have a norm of at most `bound` steps, in exact integers."""
+        if rows.ndim != 2 or rows.shape[1] > WIDTH_MAX or rows.dtype != np.int32:
+            raise InvalidParameter(
+                f"quantised features must be a table of 32-bit integers with at most {WIDTH_MAX:,} "
+                "columns"
+            )
         # Entries are cut just above the bound, where they fail already: below 2^62 in all.
         entries = np.minimum(np.abs(rows.astype(np.int64)), self.bound + 1)
         fits: npt.NDArray[np.bool_] = (entries * entries).sum(axis=1) <= self.bound * self.bound

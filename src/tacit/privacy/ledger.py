@@ -140,12 +140,11 @@ class Ledger:
             (event.mu, group if by_row and event.rows is Rows.ITEMS else group * group)
             for event in events
         ]
-        error = group * math.fsum(-e.coordinates * math.log1p(-e.sampler_error) for e in events)
-        tail = group * math.fsum(e.coordinates * e.sampler_tail for e in events)
+        errors, tails = zip(*(event.sampler_charge(group) for event in events), strict=True)
         return Spend(
             mu=gaussian.round_up(gaussian.compose(scaled)),
-            error=gaussian.round_up(error),
-            tail=gaussian.round_up(tail),
+            error=gaussian.round_up(math.fsum(errors)),
+            tail=gaussian.round_up(math.fsum(tails)),
         )
 
     def to_dict(self) -> dict[str, Any]:

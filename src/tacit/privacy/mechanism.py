@@ -20,16 +20,13 @@ from tacit.privacy.calibration import MARGIN, calibrate
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import sampler
-from tacit.privacy.noise.source import NoiseSource, SecureNoise
-from tacit.privacy.query import BoundedQuery
+from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise
+from tacit.privacy.query import BoundedQuery, Measurement
 from tacit.privacy.run_folder import RunFolder
 from tacit.privacy.units import Unit
 
 RESERVE = 1e-5
 """Share of ε and δ set aside for the sampler's error."""
-
-BLOCK = 2**16
-"""Numbers drawn from one noise address, at most; part of the address, so never changed lightly."""
 
 
 class Gate:
@@ -67,6 +64,7 @@ class Gate:
         self.mu = calibrate(budget.epsilon * (1 - RESERVE), budget.delta * (1 - RESERVE))
         self._folder = folder
         self._noise = folder.noise if folder else noise or SecureNoise()
+        self._noise.claim()
         self._ledger = folder.ledger if folder else Ledger()
         self._threads = _parallel.thread_count(threads)
         self._lock = threading.Lock()
@@ -109,38 +107,31 @@ class Gate:
         )
 
     def release(
-        self, query: BoundedQuery, sums: npt.NDArray[np.int64], *, share: float
+        self, measurement: Measurement, values: npt.NDArray[np.int32], *, share: float
     ) -> npt.NDArray[np.float64]:
-        """Release `sums` with Gaussian noise, spending a share of the budget's μ².
+        """Release the sums of a measurement with Gaussian noise, for a share of the budget's μ².
 
-        Books the event first, durably if the run has a folder, then draws the noise: a crash in
-        between costs budget and reveals nothing. In a resumed run the events that were booked
-        before must come again in the same order with the same sums, and draw the same noise.
+        Reads private data, `values`; what it returns may be published. Books the event first,
+        durably if the run has a folder, then draws the noise: a crash in between costs budget and
+        reveals nothing. In a resumed run the events that were booked before must come again in the
+        same order with the same sums, and draw the same noise.
 
         Raises
         ------
         BudgetExceeded
             The shares add up to more than 1; nothing was booked.
         NoiseReuse
-            A resumed run asks for something else than it did before.
+            A resumed run asks for something else than it did before, or the run is complete.
         """
-        if sums.shape != query.shape or sums.dtype != np.int64:
-            raise InvalidParameter("sums must be a table of 64-bit integers of the query's shape")
+        query = measurement.query
         event = self.plan(query, share)
+        sums = measurement.exact(values, self._threads)
+        if sums.shape != query.shape or sums.dtype != np.int64:
+            raise InvalidParameter("a measurement must give 64-bit integers of its query's shape")
         with self._lock:
-            position = self._position
-            spent = self._after(event)
-            booked = self._ledger.events
-            if position < len(booked):
-                if booked[position] != event:
-                    raise NoiseReuse(
-                        f"event {position} of this run was {booked[position].purpose!r} with other "
-                        "parameters; resume with the same configuration or begin a new run"
-                    )
-            else:
-                if self._folder:
-                    self._folder.book(event)
-                self._ledger.append(event)
+            position, spent = self._position, self._after(event)
+            self._noise.secret()  # raises if the noise cannot be used, before anything is booked
+            self._book(position, event)
             if self._folder:
                 facts = json.dumps(asdict(query), sort_keys=True).encode()
                 use = self._noise.fingerprint(position, facts, np.ascontiguousarray(sums).data)
@@ -148,6 +139,20 @@ class Gate:
             self._spent = spent
             self._position = position + 1
             return self._noised(sums, position, query, event)
+
+    def _book(self, position: int, event: GaussianRelease) -> None:
+        """Book an event that is new; one that was booked before must be the same."""
+        booked = self._ledger.events
+        if position < len(booked):
+            if booked[position] != event:
+                raise NoiseReuse(
+                    f"event {position} of this run was {booked[position].purpose!r} with other "
+                    "parameters; resume with the same configuration or begin a new run"
+                )
+            return
+        if self._folder:
+            self._folder.book(event)
+        self._ledger.append(event)
 
     def close(self) -> None:
         """Complete the run: erase the noise key, here and on disk. The ledger stays."""
@@ -164,11 +169,14 @@ class Gate:
                 "the shares of the releases add up to more than the budget; nothing was released"
             )
         reserve = RESERVE / 4
-        covered = spent.error <= reserve * min(1.0, self.budget.epsilon)
-        if not covered or spent.tail > reserve * self.budget.delta:
+        if spent.error > reserve * min(1.0, self.budget.epsilon):
             raise BudgetExceeded(
                 "the releases touch too many coordinates for the share set aside for the "
                 "sampler's error; nothing was released"
+            )
+        if spent.tail > reserve * self.budget.delta:
+            raise BudgetExceeded(
+                f"delta = {self.budget.delta:g} is too small for the sampler's tail; use 1e-30"
             )
         return spent
 
@@ -205,8 +213,6 @@ class _Spent:
     tail: float = 0.0
 
     def plus(self, event: GaussianRelease) -> "_Spent":
-        return _Spent(
-            square=self.square + Fraction(event.mu) ** 2,
-            error=self.error - event.coordinates * math.log1p(-event.sampler_error),
-            tail=self.tail + event.coordinates * event.sampler_tail,
-        )
+        error, tail = event.sampler_charge()
+        square = self.square + Fraction(event.mu) ** 2
+        return _Spent(square=square, error=self.error + error, tail=self.tail + tail)

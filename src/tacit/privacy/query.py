@@ -1,11 +1,13 @@
 """Bounded queries: a table of private sums, and how far one neighbouring change can move it.
 
-A query's fields are public facts. The sums themselves are private and are only ever passed as an
-argument, to `tacit.privacy.mechanism.Gate.release`.
+A query's fields are public facts. A measurement computes the private sums of its query and nothing
+else; `tacit.privacy.mechanism.Gate.release` takes the measurement, so that no sums go with a bound
+that is not theirs.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -42,10 +44,21 @@ class BoundedQuery:
     def __post_init__(self) -> None:
         _validate.text("purpose", self.purpose, "say what the table is for")
         _validate.text("reason", self.reason, "say why the sensitivity holds")
-        _validate.choice("unit", self.unit, Unit)
-        _validate.choice("rows", self.rows, Rows)
-        _validate.positive("sensitivity", self.sensitivity, "give it in grid steps")
-        _validate.positive_integer("coordinates", self.coordinates, "count what a change touches")
+        checked = {
+            "unit": _validate.choice("unit", self.unit, Unit),
+            "rows": _validate.choice("rows", self.rows, Rows),
+            "sensitivity": _validate.positive(
+                "sensitivity", self.sensitivity, "give it in grid steps"
+            ),
+            "coordinates": _validate.positive_integer(
+                "coordinates", self.coordinates, "count what a change touches"
+            ),
+            "shape": (int(self.shape[0]), int(self.shape[1])),
+            "exponent": int(self.exponent),
+            "magnitude": int(self.magnitude),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
         if not (-1000 <= self.exponent <= 1000 and min(self.shape) >= 1):
             raise InvalidParameter("a query needs a sensible grid and at least one row and column")
         if not 0 < self.magnitude <= MAGNITUDE_MAX:
@@ -57,6 +70,19 @@ class BoundedQuery:
     def step(self) -> float:
         """The grid step, a power of two."""
         return math.ldexp(1.0, self.exponent)
+
+
+class Measurement(Protocol):
+    """A table of private sums: what is public about it, and how to compute it."""
+
+    @property
+    def query(self) -> BoundedQuery:
+        """The public facts, the bound among them."""
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the exact sums, which obey the bound. Reads private data."""
 
 
 class WeightedSums:
@@ -89,16 +115,21 @@ class WeightedSums:
         value_grid: ValueGrid,
         feature_grid: FeatureGrid,
     ) -> None:
-        starts = np.ascontiguousarray(starts, dtype=np.int64)
-        columns = np.ascontiguousarray(columns, dtype=np.int32)
-        features = np.ascontiguousarray(features, dtype=np.int32)
+        # Copies that nobody can change: what is checked here must still hold when it is used.
+        starts = _frozen("starts", starts, np.int64)
+        columns = _frozen("columns", columns, np.int32)
+        features = _frozen("features", features, np.int32)
+        if not feature_grid.fits(features).all():
+            raise InvalidParameter("a feature row is longer than 1; quantise it with its grid")
         degrees = np.diff(starts)
         if starts.size < 2 or starts[0] != 0 or starts[-1] != columns.size or degrees.min() < 0:
             raise InvalidParameter("starts must rise from 0 to the number of entries")
         if columns.size and not 0 <= columns.min() <= columns.max() < features.shape[0]:
             raise InvalidParameter("columns must refer to rows of the features")
-        if not feature_grid.fits(features).all():
-            raise InvalidParameter("a feature row is longer than 1; quantise it with its grid")
+        rises = np.diff(columns) > 0
+        rises[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < columns.size)] - 1] = True
+        if not rises.all():
+            raise InvalidParameter("columns must rise within each row: no pair may come twice")
         self._starts, self._columns, self._features = starts, columns, features
         self._grid = value_grid
         largest = max(abs(value_grid.lowest), abs(value_grid.highest))
@@ -142,3 +173,13 @@ class WeightedSums:
 
         _parallel.for_ranges(work, len(sums), size=256, threads=_parallel.thread_count(threads))
         return sums
+
+
+def _frozen(name: str, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
+        raise InvalidParameter(f"{name} must be an array of integers")
+    copy = np.array(array, dtype=dtype, order="C")
+    if array.size and not np.array_equal(copy, array):
+        raise InvalidParameter(f"{name} must fit {np.dtype(dtype).name}")
+    copy.flags.writeable = False
+    return copy

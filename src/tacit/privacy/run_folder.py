@@ -8,12 +8,16 @@
       uses.jsonl          fingerprints of what each event's noise was added to; erased likewise
 
 A line counts once it has reached the disk. A crash can leave a last line unfinished: its event was
-not booked yet, so no noise was drawn for it, and it is cut off when the run is resumed.
+not booked yet, so no noise was drawn for it, and it is cut off when the run is resumed. A ledger
+that lacks an event whose noise was used is refused.
 """
 
+import errno
 import fcntl
 import json
 import os
+import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +25,7 @@ from tacit import _json
 from tacit.errors import InvalidDocument, NoiseReuse
 from tacit.privacy.events import Event, Noise, event_to_dict
 from tacit.privacy.ledger import FORMAT, VERSION, Ledger
+from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import NoiseSource, SecureNoise
 
 _BINDING = 2**47
@@ -47,39 +52,53 @@ class RunFolder:
     def create(
         cls, path: str | Path, *, data: list[bytes | memoryview], noise: NoiseSource | None = None
     ) -> "RunFolder":
-        """Make a new folder for a fresh noise source; an existing folder is refused."""
-        path = Path(path)
-        try:
-            path.mkdir(mode=0o700)
-        except OSError as error:
-            raise InvalidDocument(f"cannot make the run folder {path}: {error.strerror}") from None
-        lock = _lock(path)
+        """Make a new folder for a fresh noise source; an existing folder is refused.
+
+        It is put together under another name, so a crash leaves a whole run folder or none.
+        """
+        path = Path(path).absolute()
         noise = noise or SecureNoise()
         ledger = Ledger()
-        header = {"format": FORMAT, "version": VERSION, "run": ledger.run}
-        _append(path / "ledger.jsonl", header)
-        _append(path / "uses.jsonl", {"run": ledger.run})
-        key = {
-            "run": ledger.run,
-            "noise": noise.kind,
-            "key": noise.secret().hex(),
-            "data": noise.fingerprint(_BINDING, *data),
-        }
-        _append(path / "key.json", key)
-        _sync_folder(path)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, "it exists already")
+            draft.mkdir(mode=0o700)
+            lock = _lock(draft)
+            try:
+                header = {"format": FORMAT, "version": VERSION, "run": ledger.run}
+                _append(draft / "ledger.jsonl", header, new=True)
+                _append(draft / "uses.jsonl", {"run": ledger.run}, new=True)
+                key = {
+                    "run": ledger.run,
+                    "noise": noise.kind,
+                    "format": NOISE_FORMAT,
+                    "key": noise.secret().hex(),
+                    "data": noise.fingerprint(_BINDING, *data),
+                }
+                _append(draft / "key.json", key, new=True)
+                _sync_folder(draft)
+                draft.rename(path)
+                _sync_folder(path.parent)
+            except BaseException:
+                os.close(lock)
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise InvalidDocument(f"cannot make the run folder {path}: {error.strerror}") from None
         return cls(path, lock, ledger, noise, {})
 
     @classmethod
     def resume(cls, path: str | Path, *, data: list[bytes | memoryview]) -> "RunFolder":
         """Open the folder of an interrupted run on the same data and configuration."""
-        path = Path(path)
+        path = Path(path).absolute()
         if not path.is_dir():
             raise InvalidDocument(f"{path} is not a run folder; nothing to resume")
         lock = _lock(path)
         try:
             ledger = read_journal(path / "ledger.jsonl", repair=True)
             noise = _read_key(path, ledger.run, data)
-            uses = _read_uses(path / "uses.jsonl")
+            uses = _read_uses(path / "uses.jsonl", ledger)
         except BaseException:
             os.close(lock)
             raise
@@ -87,10 +106,12 @@ class RunFolder:
 
     def book(self, event: Event) -> None:
         """Append an event to the ledger on disk; returns when it has reached it."""
+        self._check_held()
         _append(self.path / "ledger.jsonl", event_to_dict(event))
 
     def bind(self, event: int, use: str) -> None:
         """Tie the noise of an event to what it is added to, or raise if that was something else."""
+        self._check_held()
         known = self._uses.get(event)
         if known is None:
             _append(self.path / "uses.jsonl", {"event": event, "use": use})
@@ -108,16 +129,28 @@ class RunFolder:
             self._lock = None
 
     def erase_key(self) -> None:
-        """Overwrite and remove the key and the uses; the ledger stays."""
-        for name in ("key.json", "uses.jsonl"):
-            file = self.path / name
-            with file.open("r+b") as stream:
-                stream.write(bytes(file.stat().st_size))
-                stream.flush()
-                os.fsync(stream.fileno())
-            file.unlink()
-        _sync_folder(self.path)
+        """Overwrite and remove the key and the uses, and let go of the folder; the ledger stays."""
+        if self._lock is not None:
+            _erase(self.path)
         self.close()
+
+    def _check_held(self) -> None:
+        if self._lock is None:
+            raise NoiseReuse(f"the run folder {self.path} was closed; resume it to go on")
+
+
+def _erase(path: Path) -> None:
+    """Overwrite and remove what is secret; can be repeated after a crash."""
+    for name in ("key.json", "uses.jsonl"):
+        file = path / name
+        if not file.exists():
+            continue
+        with file.open("r+b") as stream:
+            stream.write(bytes(file.stat().st_size))
+            stream.flush()
+            os.fsync(stream.fileno())
+        file.unlink()
+    _sync_folder(path)
 
 
 def read_journal(path: Path, *, repair: bool = False) -> Ledger:
@@ -145,16 +178,22 @@ def _lock(path: Path) -> int:
 
 def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> NoiseSource:
     file = path / "key.json"
+    completed = NoiseReuse(f"the run in {path} completed, its noise key is gone; begin a new run")
     if not file.exists():
-        raise NoiseReuse(f"{path} has no noise key: its run completed; begin a new run")
+        raise completed
+    if file.is_file() and not any(file.read_bytes()):
+        _erase(path)  # a crash came between overwriting and removing
+        raise completed
     key = _json.read(file)
     try:
         noise = NoiseSource(bytes.fromhex(key["key"]), Noise(key["noise"]))
-        key_run, bound = key["run"], key["data"]
+        key_run, noise_format, bound = key["run"], key["format"], key["data"]
     except (KeyError, TypeError, ValueError):
         raise InvalidDocument(f"{file} is damaged; begin a new run") from None
     if key_run != run:
         raise InvalidDocument(f"{path} has the key of one run and the ledger of another")
+    if noise_format != NOISE_FORMAT:
+        raise NoiseReuse("the run was begun by a Tacit that draws other noise; resume it with that")
     if bound != noise.fingerprint(_BINDING, *data):
         raise NoiseReuse(
             "the run to resume was begun with other data or another configuration; "
@@ -163,18 +202,26 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> NoiseSour
     return noise
 
 
-def _read_uses(path: Path) -> dict[int, str]:
-    lines = _read_lines(path, repair=True)[1:]
-    if not all(line.keys() == {"event", "use"} for line in lines):
+def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:
+    """Return the uses: of the events in order, all but perhaps the last."""
+    header, *lines = _read_lines(path, repair=True)
+    events = len(ledger.events)
+    expected = [{"event": place, "use": line.get("use")} for place, line in enumerate(lines)]
+    if header != {"run": ledger.run} or lines != expected:
         raise InvalidDocument(f"{path} is damaged; begin a new run")
+    if not events - 1 <= len(lines) <= events:
+        raise InvalidDocument(
+            f"{path} does not fit the ledger beside it: one of them lost lines; begin a new run"
+        )
     return {line["event"]: line["use"] for line in lines}
 
 
-def _append(path: Path, document: dict[str, Any]) -> None:
-    """Append one line and return when it has reached the disk."""
+def _append(path: Path, document: dict[str, Any], *, new: bool = False) -> None:
+    """Append one line to a file, or to a new one, and return when it has reached the disk."""
     line = json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        mode = os.O_CREAT | os.O_EXCL if new else 0
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | mode, 0o600)
         try:
             size = os.fstat(handle).st_size
             try:

@@ -27,7 +27,8 @@ NOTES = (
     "Releases of the same data add up: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
     "`tacit budget compose` computes what several cost together.",
     "Adding up holds for noise scales fixed in advance, or capped in total in advance, also over "
-    "several runs: not for a scale chosen freely after seeing an earlier release.",
+    "several runs: not for a scale chosen freely after seeing an earlier release. A run that "
+    "stopped early because of what it saw has cost its cap, not only its sum.",
     "Training several times and keeping the run with the best held-out error is not covered: "
     "the choice itself depends on private data. Book every run, or choose without looking.",
     "Secure noise comes from the cipher AES-256 with a key from the operating system, so the "

@@ -28,10 +28,13 @@ class Spend:
     tail: float
 
     def epsilon_upper(self, delta: float) -> float:
-        """Return an ε at `delta` that is never too small."""
-        inner = (gaussian.check_delta(delta) - self.tail * _RAISE) * math.exp(-self.error) / _RAISE
+        """Return an ε at `delta` that is never too small; infinite if nothing is proven."""
+        delta = gaussian.check_delta(delta)
         if self.error == 0 and self.tail == 0:
-            inner = delta
+            return gaussian.epsilon_upper(delta, self.mu)
+        if math.isinf(self.error):
+            return math.inf
+        inner = (delta - self.tail * _RAISE) * math.exp(-self.error) / _RAISE
         if inner <= 0:
             raise InvalidParameter(
                 f"delta must exceed the sampler's tail of {self.tail:g}, got {delta}; use 1e-30"
@@ -40,6 +43,8 @@ class Spend:
 
     def true_positive_rate_upper(self, false_positive_rate: float) -> float:
         """Return a bound on any attacker's true-positive rate that is never too small."""
+        if math.isinf(self.error):
+            return 1.0
         rate = min(false_positive_rate * math.exp(self.error), 1 - 2.0**-53)
         best = gaussian.true_positive_rate(rate, self.mu) * math.exp(self.error) + self.tail
         return min(1.0, best * (1 + 1e-12))

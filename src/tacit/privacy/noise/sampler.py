@@ -3,16 +3,21 @@
 The constants are those of docs/proofs/sampler.md. Nothing here reads private data.
 """
 
+from tacit import _core
 from tacit.errors import InvalidParameter
 
-SIGMA_MIN, SIGMA_MAX = 2.0**20, 2.0**48
+SIGMA_MIN, SIGMA_MAX = _core.SIGMA_MIN, _core.SIGMA_MAX
 """Range of noise scales, in grid steps, that the sampler is proven for."""
 
-RATIO_MAX = 10.0
-"""Largest sensitivity/noise scale: the error bound reaches to (14 + RATIO_MAX) σ."""
+CORE, REACH, REACH_MAX = 14.0, 24.0, 150.0
+"""All but `TAIL` of the noise is within CORE·σ. `relative_error` holds to REACH·σ, and grows with
+the square of the distance up to REACH_MAX·σ."""
+
+RATIO_MAX = REACH - CORE
+"""Largest sensitivity/noise scale of an event: what one change shifts stays within REACH·σ."""
 
 TAIL = 2e-44
-"""Bound on the probability of |k| > 14σ."""
+"""Bound on the probability of |k| > CORE·σ."""
 
 
 def check_scale(sigma: float) -> None:

@@ -10,7 +10,7 @@ import hashlib
 import os
 import sys
 import threading
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,12 @@ from tacit.errors import InvalidParameter, NoiseReuse
 from tacit.privacy.events import Noise
 
 Word = TypeVar("Word", np.int64, np.uint64)
+
+FORMAT = 1
+"""Number of the way from key and address to noise; a run goes on only under the same."""
+
+BLOCK = 2**16
+"""Numbers drawn from one address, at most. Part of the format."""
 
 EVENTS_MAX, BLOCKS_MAX = 2**48, 2**32
 _STREAM_WORDS_MAX = 2**40
@@ -53,6 +59,16 @@ class NoiseSource:
         self.kind = kind
         self._key = bytearray(key)
         self._process = os.getpid()
+        self._claimed = False
+
+    def claim(self) -> None:
+        """Take the source for one run; addresses count from 0 in each, so a second is refused."""
+        if self._claimed:
+            raise NoiseReuse("this noise belongs to another run already; make a new source")
+        self._claimed = True
+
+    def __reduce__(self) -> NoReturn:
+        raise NoiseReuse("a noise source cannot be copied: both copies would draw the same noise")
 
     def integers(
         self, table: _core.Ziggurat, *, event: int, block: int, count: int
