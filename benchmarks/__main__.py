@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-NAMES = ["accounting", "noise"]
+NAMES = ["accounting", "noise", "reading"]
 RESULTS = Path(__file__).parent / "results"
 
 

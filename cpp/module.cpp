@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "compact.hpp"
 #include "cpu.hpp"
 #include "csr.hpp"
 #include "grid_sums.hpp"
@@ -38,6 +39,16 @@ void require(bool holds, const char* otherwise) {
   if (!holds) throw std::invalid_argument(otherwise);
 }
 
+// Rows [begin, end) of compressed rows: there, and rising within the entries.
+void require_rows(const Vector<const std::int64_t>& starts, std::size_t begin, std::size_t end,
+                  std::size_t entries) {
+  require(begin <= end && end < starts.size(), "rows out of range");
+  const std::int64_t* first = starts.data() + begin;
+  require(*first >= 0 && std::is_sorted(first, starts.data() + end + 1) &&
+              starts.data()[end] <= static_cast<std::int64_t>(entries),
+          "starts must rise within the entries");
+}
+
 std::optional<std::size_t> fill(const tacit::Ziggurat& table, Vector<const std::uint64_t> words,
                                 Vector<std::int64_t> out, bool portable) {
   require(words.size() >= out.size(), "fewer words than numbers to draw");
@@ -55,11 +66,7 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
   require(out.shape(0) + 1 == starts.size(), "starts must have one entry more than out has rows");
   require(out.shape(1) == features.shape(1), "out and features differ in width");
   require(lowest <= highest, "lowest exceeds highest");
-  require(begin <= end && end <= out.shape(0), "rows out of range");
-  require(std::is_sorted(starts.data() + begin, starts.data() + end + 1) &&
-              starts.data()[begin] >= 0 &&
-              starts.data()[end] <= static_cast<std::int64_t>(columns.size()),
-          "starts must rise within the entries");
+  require_rows(starts, begin, end, columns.size());
   nb::gil_scoped_release released;
   tacit::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
                    {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data());
@@ -70,62 +77,86 @@ std::span<T> span(const Vector<T>& array) {
   return {array.data(), array.size()};
 }
 
-bool rises(const Vector<const std::int64_t>& starts, std::size_t entries) {
-  const std::int64_t* begin = starts.data();
-  return starts.size() > 0 && begin[0] == 0 &&
-         begin[starts.size() - 1] == static_cast<std::int64_t>(entries) &&
-         std::is_sorted(begin, begin + starts.size());
-}
-
-void row_starts(Vector<const std::int32_t> keys, Vector<std::int64_t> starts) {
-  require(starts.size() > 0, "starts needs at least one entry");
+void count_keys(Vector<const std::int32_t> keys, Vector<std::int64_t> counts) {
   nb::gil_scoped_release released;
-  tacit::row_starts(span(keys), span(starts));
-}
-
-// The table to write and the rows of it; `starts` must come from row_starts of the same keys.
-template <typename Value>
-tacit::Csr<Value> table(const Vector<const std::int64_t>& starts,
-                        const Vector<std::int32_t>& columns, const Vector<Value>& values,
-                        std::size_t entries, tacit::Rows rows) {
-  require(rises(starts, entries), "starts must rise from 0 to the number of entries");
-  require(columns.size() == entries && values.size() == entries, "outputs have the wrong length");
-  require(0 <= rows.begin && rows.begin <= rows.end &&
-              static_cast<std::size_t>(rows.end) < starts.size(),
-          "rows out of range");
-  return {span(starts), span(columns), span(values)};
+  tacit::count_keys(span(keys), span(counts));
 }
 
 template <typename Value>
-void group(Vector<const std::int32_t> keys, Vector<const std::int32_t> columns,
-           Vector<const Value> values, Vector<const std::int64_t> out_starts,
-           Vector<std::int32_t> out_columns, Vector<Value> out_values, std::int32_t begin,
-           std::int32_t end) {
-  require(keys.size() == columns.size() && keys.size() == values.size(), "triples differ in length");
-  const auto out = table(out_starts, out_columns, out_values, keys.size(), {begin, end});
+tacit::Filing<Value> filing(const Vector<std::int64_t>& next, const Vector<std::int32_t>& columns,
+                            const Vector<Value>& values) {
+  require(columns.size() == values.size(), "columns and values differ in length");
+  return {span(next), span(columns), span(values)};
+}
+
+template <typename Value>
+void group(Vector<const std::int32_t> rows, Vector<const std::int32_t> columns,
+           Vector<const Value> values, Vector<std::int64_t> next,
+           Vector<std::int32_t> out_columns, Vector<Value> out_values) {
+  require(rows.size() == columns.size() && rows.size() == values.size(), "triples differ in length");
+  const auto out = filing(next, out_columns, out_values);
   nb::gil_scoped_release released;
-  tacit::group<Value>(span(keys), span(columns), span(values), out, {begin, end});
+  tacit::group<Value>(span(rows), span(columns), span(values), out);
 }
 
 template <typename Value>
 void transpose(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-               Vector<const Value> values, Vector<const std::int64_t> out_starts,
-               Vector<std::int32_t> out_columns, Vector<Value> out_values, std::int32_t begin,
-               std::int32_t end) {
+               Vector<const Value> values, std::size_t begin, std::size_t end,
+               Vector<std::int64_t> next, Vector<std::int32_t> out_columns,
+               Vector<Value> out_values) {
   require(columns.size() == values.size(), "columns and values differ in length");
-  require(rises(starts, columns.size()), "starts must rise from 0 to the number of entries");
-  const auto out = table(out_starts, out_columns, out_values, columns.size(), {begin, end});
+  require_rows(starts, begin, end, columns.size());
+  const auto out = filing(next, out_columns, out_values);
   nb::gil_scoped_release released;
-  tacit::transpose<Value>(span(starts), span(columns), span(values), out, {begin, end});
+  tacit::transpose<Value>(span(starts), span(columns), span(values), begin, end, out);
+}
+
+template <typename Code>
+void encode(Vector<const double> values, double low, double high, double inverse_step,
+            double tolerance, Vector<Code> codes, Vector<bool> outside) {
+  require(values.size() == codes.size() && values.size() == outside.size(),
+          "values, codes and outside differ in length");
+  nb::gil_scoped_release released;
+  tacit::encode<Code>(span(values), {low, high, inverse_step, tolerance}, span(codes),
+                      span(outside));
+}
+
+template <typename Code>
+void bind_encode(nb::module_& module) {
+  module.def("encode", &encode<Code>, "values"_a, "low"_a, "high"_a, "inverse_step"_a,
+             "tolerance"_a, "codes"_a.noconvert(), "outside"_a.noconvert(),
+             "Code ratings on a scale, and tell which were not on it.");
+}
+
+template <typename Id>
+void mark(Vector<const Id> ids, std::int64_t low, Vector<bool> present) {
+  nb::gil_scoped_release released;
+  tacit::mark<Id>(span(ids), low, span(present));
+}
+
+template <typename Id>
+void look_up(Vector<const Id> ids, std::int64_t low, Vector<const std::int32_t> table,
+             Vector<std::int32_t> out) {
+  require(ids.size() == out.size(), "ids and out differ in length");
+  nb::gil_scoped_release released;
+  tacit::look_up<Id>(span(ids), low, span(table), span(out));
+}
+
+template <typename Id>
+void bind_ids(nb::module_& module) {
+  module.def("mark", &mark<Id>, "ids"_a.noconvert(), "low"_a, "present"_a.noconvert(),
+             "Mark which numbers occur.");
+  module.def("look_up", &look_up<Id>, "ids"_a.noconvert(), "low"_a, "table"_a,
+             "out"_a.noconvert(), "Look numbers up in a table.");
 }
 
 template <typename Value>
 void bind_csr(nb::module_& module) {
-  module.def("group", &group<Value>, "keys"_a, "columns"_a, "values"_a, "out_starts"_a,
-             "out_columns"_a.noconvert(), "out_values"_a.noconvert(), "begin"_a, "end"_a, "File triples by row.");
-  module.def("transpose", &transpose<Value>, "starts"_a, "columns"_a, "values"_a, "out_starts"_a,
-             "out_columns"_a.noconvert(), "out_values"_a.noconvert(), "begin"_a, "end"_a,
-             "Transpose compressed sparse rows.");
+  module.def("group", &group<Value>, "rows"_a, "columns"_a, "values"_a, "places"_a.noconvert(),
+             "out_columns"_a.noconvert(), "out_values"_a.noconvert(), "File triples by row.");
+  module.def("transpose", &transpose<Value>, "starts"_a, "columns"_a, "values"_a, "begin"_a,
+             "end"_a, "places"_a.noconvert(), "out_columns"_a.noconvert(),
+             "out_values"_a.noconvert(), "File rows of a table in its transpose.");
 }
 
 }  // namespace
@@ -156,8 +187,13 @@ NB_MODULE(_core, module) {
              "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "Exact integer sums of value times feature by row.");
 
-  module.def("row_starts", &row_starts, "keys"_a, "starts"_a.noconvert(),
-             "Write where the rows of entries with these keys start.");
+  module.def("count_keys", &count_keys, "keys"_a, "counts"_a.noconvert(),
+             "Add the number of each key to counts.");
+  bind_encode<std::uint8_t>(module);
+  bind_encode<std::uint16_t>(module);
+  bind_encode<float>(module);
+  bind_ids<std::int32_t>(module);
+  bind_ids<std::int64_t>(module);
   bind_csr<std::uint8_t>(module);
   bind_csr<std::uint16_t>(module);
   bind_csr<std::uint32_t>(module);

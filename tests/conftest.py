@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -12,6 +13,20 @@ settings.register_profile("tacit", deadline=None, derandomize="CI" in os.environ
 settings.load_profile("tacit")
 
 RunTacit = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def real_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Path]:
+    """Return a file of the real data in TACIT_DATA, or skip the test, naming what it needs."""
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+
+    def find(name: str) -> Path:
+        file = Path(os.environ.get("TACIT_DATA", "")) / name
+        if "TACIT_DATA" not in os.environ or not file.is_file():
+            pytest.skip(f"needs {name} in the folder TACIT_DATA")
+        return file
+
+    return find
 
 
 @pytest.fixture

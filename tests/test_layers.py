@@ -63,7 +63,7 @@ def test_the_check_sees_an_import_inside_a_function(tmp_path: Path) -> None:
 def test_facade_is_lazy_and_complete() -> None:
     code = (
         "import sys, tacit\n"
-        "heavy = {'numpy', 'scipy', 'typer', 'rich', 'matplotlib'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'scipy', 'polars', 'typer', 'rich', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
         "assert set(tacit._HOME) | {'__version__'} == set(tacit.__all__) == set(dir(tacit))\n"
         "for name in tacit.__all__: getattr(tacit, name)\n"
@@ -74,7 +74,7 @@ def test_facade_is_lazy_and_complete() -> None:
 def test_command_line_starts_without_numerical_libraries() -> None:
     code = (
         "import sys, tacit.cli.app\n"
-        "heavy = {'numpy', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        "heavy = {'numpy', 'scipy', 'polars', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 from tacit._version import __version__
 
 if TYPE_CHECKING:
+    from tacit.data import load
+    from tacit.data.ratings import Ratings
+    from tacit.data.scale import Scale
     from tacit.errors import TacitError
     from tacit.privacy.accounting.accounts import Accounts, account
     from tacit.privacy.budget import Budget
@@ -25,12 +28,15 @@ _HOME = {
     "GaussianRelease": "tacit.privacy.events",
     "Ledger": "tacit.privacy.ledger",
     "Noise": "tacit.privacy.events",
+    "Ratings": "tacit.data.ratings",
     "Rows": "tacit.privacy.events",
+    "Scale": "tacit.data.scale",
     "Status": "tacit.privacy.ledger",
     "TacitError": "tacit.errors",
     "Unit": "tacit.privacy.units",
     "account": "tacit.privacy.accounting.accounts",
     "combine": "tacit.privacy.ledger",
+    "load": "tacit.data",
 }
 
 __all__ = [
@@ -41,13 +47,16 @@ __all__ = [
     "GaussianRelease",
     "Ledger",
     "Noise",
+    "Ratings",
     "Rows",
+    "Scale",
     "Status",
     "TacitError",
     "Unit",
     "__version__",
     "account",
     "combine",
+    "load",
 ]
 
 

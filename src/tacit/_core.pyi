@@ -45,24 +45,38 @@ class Ziggurat:
     @property
     def tail_cell(self) -> int: ...
 
-def row_starts(keys: npt.NDArray[np.int32], starts: npt.NDArray[np.int64]) -> None: ...
+def count_keys(keys: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None: ...
 def group(
-    keys: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.int32],
     columns: npt.NDArray[np.int32],
     values: npt.NDArray[Any],
-    out_starts: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
     out_columns: npt.NDArray[np.int32],
     out_values: npt.NDArray[Any],
-    begin: int,
-    end: int,
 ) -> None: ...
 def transpose(
     starts: npt.NDArray[np.int64],
     columns: npt.NDArray[np.int32],
     values: npt.NDArray[Any],
-    out_starts: npt.NDArray[np.int64],
-    out_columns: npt.NDArray[np.int32],
-    out_values: npt.NDArray[Any],
     begin: int,
     end: int,
+    places: npt.NDArray[np.int64],
+    out_columns: npt.NDArray[np.int32],
+    out_values: npt.NDArray[Any],
+) -> None: ...
+def encode(
+    values: npt.NDArray[np.float64],
+    low: float,
+    high: float,
+    inverse_step: float,
+    tolerance: float,
+    codes: npt.NDArray[Any],
+    outside: npt.NDArray[np.bool_],
+) -> None: ...
+def mark(ids: npt.NDArray[Any], low: int, present: npt.NDArray[np.bool_]) -> None: ...
+def look_up(
+    ids: npt.NDArray[Any],
+    low: int,
+    table: npt.NDArray[np.int32],
+    out: npt.NDArray[np.int32],
 ) -> None: ...

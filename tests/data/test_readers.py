@@ -292,9 +292,11 @@ def test_duplicates() -> None:
     "times",
     [
         TIMES,
-        pl.Series(TIMES).cast(pl.Datetime("ms")).dt.replace_time_zone(None) if False else TIMES,
-        ["2005-09-0" + str(day) + " 00:00:00" for day in (5, 4, 3, 2, 1)],
+        pl.Series(TIMES).cast(pl.Date),
+        pl.Series([time * 10**6 for time in TIMES]).cast(pl.Datetime("us")),
+        [f"2005-09-0{day} 00:00:00" for day in (5, 4, 3, 2, 1)],
     ],
+    ids=["numbers", "dates", "moments", "text"],
 )
 def test_timestamps_follow_their_ratings(times: Any) -> None:
     ratings = read_ratings((USERS, ITEMS, VALUES, times), scale="1:5", timestamps=True)

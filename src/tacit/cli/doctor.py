@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from tacit._version import __version__
 from tacit.cli.console import Json, emit_json, say, table
 
-PACKAGES = ("numpy", "scipy", "cryptography", "typer", "matplotlib")
+PACKAGES = ("numpy", "scipy", "polars", "cryptography", "typer", "rich", "matplotlib")
 
 
 def doctor(json: Json = False) -> None:

@@ -72,7 +72,9 @@ class TableFile:
                 )
         if separator != "::" and len(separator.encode()) != 1:
             raise InvalidParameter(f"a separator is one character or ::, got {separator!r}")
-        fields = [field.strip().strip('"') for field in first.split(separator)]
+        # To polars a double colon is two separators with an empty column in between.
+        width, self._separator = (2, ":") if separator == "::" else (1, separator)
+        fields = _first_row(self._source, self._separator)[::width]
         self._header = (columns is not None or is_header(fields)) if header is None else header
         if self._header:
             found = find_columns(fields, columns)
@@ -83,10 +85,12 @@ class TableFile:
             )
         else:
             order = {role: place for place, role in enumerate(ROLES[: len(fields)])}
-        # To polars a double colon is two separators with an empty column in between.
-        width, self._separator = (2, ":") if separator == "::" else (1, separator)
-        names = self._text_frame({}).collect_schema().names()
-        self.places = {role: names[width * place] for role, place in order.items()}
+        schema = self._text_frame({}).collect_schema()
+        names = schema.names()[::width]
+        if len(names) < len(fields):
+            raise InvalidDocument(f"{self.path} has no ratings, or lines with fewer fields")
+        self.places = {role: names[place] for role, place in order.items()}
+        self._rating_is_number = schema[self.places["rating"]].is_numeric()
 
     def pieces(self, roles: list[str], *, text_ids: bool = False) -> Iterator[pl.DataFrame]:
         """Yield the columns of the given roles, piece by piece.
@@ -99,7 +103,10 @@ class TableFile:
             yield from chosen.collect_batches(chunk_size=PIECE, maintain_order=True)
 
     def _typed_text(self, text_ids: bool) -> pl.LazyFrame:
-        types: dict[str, type[pl.DataType]] = {self.places["rating"]: pl.Float64}
+        # A rating may have decimals only later on. What is no number at all is reported later.
+        types: dict[str, type[pl.DataType]] = {}
+        if self._rating_is_number:
+            types[self.places["rating"]] = pl.Float64
         if text_ids:
             types |= {self.places[role]: pl.String for role in ("user", "item")}
         return self._text_frame(types)
@@ -133,7 +140,9 @@ class _Explained:
             reason = error.strerror or "it failed"
             raise InvalidDocument(f"cannot read {self.path}: {reason}") from None
         broken = (pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, EOFError)
-        if isinstance(error, broken) or type(error) is ValueError:
+        # A panic in the library is no Exception.
+        panic = type(error).__name__ == "PanicException"
+        if isinstance(error, broken) or type(error) is ValueError or panic:
             raise UnreadableTable(f"cannot read {self.path} as a table: {_UNREADABLE}") from None
 
 
@@ -176,16 +185,23 @@ def _decompressed(path: str) -> str | bytes:
 
 def _first_line(source: str | bytes, path: str) -> str:
     """Return the first line, whatever its separator: read as a table with an unlikely one."""
+    row = _first_row(source, "\x1f", quote=None)
+    if not row:
+        raise InvalidDocument(f"{path} is empty")
+    return row[0]
+
+
+def _first_row(source: str | bytes, separator: str, quote: str | None = '"') -> list[str]:
+    """Return the fields of the first line."""
     frame = pl.read_csv(
         source if isinstance(source, str) else io.BytesIO(source),
         has_header=False,
-        separator="\x1f",
-        quote_char=None,
+        separator=separator,
+        quote_char=quote,
         n_rows=1,
         infer_schema=False,
         raise_if_empty=False,
         truncate_ragged_lines=True,
     )
-    if frame.is_empty():
-        raise InvalidDocument(f"{path} is empty")
-    return str(frame.item(0, 0) or "").removeprefix("\ufeff")
+    fields = frame.row(0) if len(frame) else ()
+    return [str(field or "").removeprefix("\ufeff").strip() for field in fields]

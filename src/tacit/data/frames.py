@@ -63,7 +63,8 @@ def _table(columns: dict[str, Any]) -> pl.DataFrame:
 def _series(role: str, values: object) -> pl.Series:
     if isinstance(values, pl.Series):
         return values
-    array = np.asarray(values)
+    # A list may mix types, which NumPy would turn into text.
+    array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if array.ndim != 1:
         raise InvalidParameter(f"the {role} column must be one-dimensional")
     try:

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tacit import _core
 from tacit.errors import InvalidDocument, InvalidParameter
 
 INDEX_MAX = 2**31 - 1
@@ -85,7 +86,7 @@ class IdIndex:
     def _by_table(self, low: int, high: int) -> tuple[pl.Series, Indices]:
         present = np.zeros(high - low + 1, dtype=np.bool_)
         for piece in self._pieces:
-            present[piece - np.int64(low)] = True
+            _core.mark(piece, low, present)
         index = np.cumsum(present, dtype=np.int32) - np.int32(1)
         return pl.Series(np.flatnonzero(present) + low), self._joined(index, low)
 
@@ -94,8 +95,7 @@ class IdIndex:
         indices = np.empty(sum(map(len, self._pieces)), dtype=np.int32)
         begin = 0
         for number, piece in enumerate(self._pieces):
-            places = piece - np.int64(low) if low else piece
-            np.take(table, places, out=indices[begin : begin + len(piece)], mode="clip")
+            _core.look_up(piece, low, table, indices[begin : begin + len(piece)])
             begin += len(piece)
             self._pieces[number] = piece[:0]
         return indices

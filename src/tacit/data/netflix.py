@@ -1,7 +1,9 @@
 """The Netflix Prize archive: a tar of one text file for each film, within a tar."""
 
+import gzip
 import io
 import tarfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,7 +33,7 @@ def read_prize_archive(archive: Path) -> pl.DataFrame:
                 text, films, counts = io.BytesIO(), [], []
         if films:
             tables.append(_parse(text, films, counts))
-    except (tarfile.TarError, OSError, EOFError, ValueError, pl.exceptions.PolarsError):
+    except (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, pl.exceptions.PolarsError):
         raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
     if not tables:
         raise InvalidDocument(f"{archive} holds no training set; it is another archive")
@@ -40,7 +42,7 @@ def read_prize_archive(archive: Path) -> pl.DataFrame:
 
 def _films(archive: Path) -> Iterator[tuple[int, bytes]]:
     """Yield each film's number and its lines."""
-    with tarfile.open(archive, "r|*") as outer:
+    with gzip.open(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as outer:
         for member in outer:
             if not member.name.endswith("training_set.tar"):
                 continue

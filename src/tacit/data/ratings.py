@@ -6,6 +6,7 @@ may import it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,16 @@ class Csr:
 
     def transposed(self, rows: int) -> "Csr":
         """Return the other direction, which has `rows` rows; its columns rise."""
-        out = _empty(self.columns, rows, self.codes)
+        parts = _parallel.thread_count(None)
+        even = np.linspace(0, self.columns.size, parts + 1)[1:-1]
+        edges = [0, *np.searchsorted(self.starts, even).tolist(), self.starts.size - 1]
         inputs = self.starts, self.columns, self.codes
-        _fill(out, lambda *part: _core.transpose(*inputs, *part))
-        return out
+
+        def file(part: int, *target: Any) -> None:
+            _core.transpose(*inputs, edges[part], edges[part + 1], *target)
+
+        keys = [self.columns[self.starts[a] : self.starts[b]] for a, b in pairwise(edges)]
+        return _filed(keys, rows, self.codes, file)
 
 
 class Ratings:
@@ -161,25 +168,30 @@ def group(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) 
 
     Transposing the result gives rows whose columns rise. Counting only, linear in the ratings.
     """
-    out = _empty(rows, count, codes)
-    _fill(out, lambda *part: _core.group(rows, columns, codes, *part))
-    return out
+    edges = np.linspace(0, rows.size, _parallel.thread_count(None) + 1).astype(int).tolist()
+    parts = [slice(begin, end) for begin, end in pairwise(edges)]
+
+    def file(part: int, *target: Any) -> None:
+        _core.group(rows[parts[part]], columns[parts[part]], codes[parts[part]], *target)
+
+    return _filed([rows[part] for part in parts], count, codes, file)
 
 
-def _empty(keys: Indices, rows: int, codes: npt.NDArray[Any]) -> Csr:
-    """Return a table whose rows start where those with the given keys do, yet without entries."""
-    starts = np.empty(rows + 1, dtype=np.int64)
-    _core.row_starts(keys, starts)
-    return Csr(starts, np.empty(codes.size, dtype=np.int32), np.empty_like(codes))
+def _filed(
+    keys: list[Indices], rows: int, codes: npt.NDArray[Any], file: Callable[..., None]
+) -> Csr:
+    """Return a table that threads filed: `keys` are the rows of each one's entries, in order.
 
+    file(part, next, columns, codes) files the entries of a part, its first of row r at next[r].
+    """
+    counts = np.zeros((len(keys), rows), dtype=np.int64)
+    out = np.empty(codes.size, dtype=np.int32), np.empty_like(codes)
 
-def _fill(out: Csr, write: Callable[..., None]) -> None:
-    """Have threads write parts of the rows, each with about as many entries."""
-    threads = _parallel.thread_count(None)
-    bounds = np.searchsorted(out.starts, np.linspace(0, out.columns.size, threads + 1)[1:-1])
-    edges = [0, *bounds.tolist(), out.starts.size - 1]
+    def each_part(work: Callable[[int], None]) -> None:
+        _parallel.for_ranges(lambda part, _: work(part), len(keys), size=1, threads=len(keys))
 
-    def work(part: int, _: int) -> None:
-        write(out.starts, out.columns, out.codes, edges[part], edges[part + 1])
-
-    _parallel.for_ranges(work, threads, size=1, threads=threads)
+    each_part(lambda part: _core.count_keys(keys[part], counts[part]))
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    places = starts[:-1] + np.cumsum(counts, axis=0) - counts
+    each_part(lambda part: file(part, places[part], *out))
+    return Csr(starts, *out)

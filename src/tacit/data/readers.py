@@ -5,6 +5,7 @@ owner's eyes, but never shows a value.
 """
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -143,19 +144,20 @@ def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
     users, items = IdIndex("user"), IdIndex("item")
     codes: list[npt.NDArray[Any]] = [np.empty(0, dtype=policy.scale.dtype)]
     when: list[npt.NDArray[np.int64]] = []
-    rows = 0
+    rows = outside = 0
     lacking = dict.fromkeys(("user", "item", "rating"), 0)
-    outside = 0
     for piece in pieces:
         rows += len(piece)
         piece = piece.with_columns(_numbers(piece["rating"]))
         for role in lacking:
             lacking[role] += piece[role].null_count()
-        piece = piece.drop_nulls(["user", "item", "rating"])
+        if any(piece[role].has_nulls() for role in lacking):
+            piece = piece.drop_nulls(["user", "item", "rating"])
         coded, bad = policy.scale.encode(piece["rating"].to_numpy())
-        outside += int(bad.sum())
-        if policy.outside is Outside.DROP and bad.any():
-            piece, coded = piece.filter(pl.Series(~bad)), coded[~bad]
+        if bad.any():
+            outside += int(bad.sum())
+            if policy.outside is Outside.DROP:
+                piece, coded = piece.filter(pl.Series(~bad)), coded[~bad]
         codes.append(coded)
         users.add(piece["user"])
         items.add(piece["item"])
@@ -171,10 +173,10 @@ def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
             f"{outside:,} of {rows:,} ratings are not on the scale {policy.scale}; declare the "
             "right scale, or say what to do with them: outside=clip or outside=drop"
         )
-    kept = np.concatenate(codes)
-    if not kept.size:
+    together = np.concatenate(codes)
+    if not together.size:
         raise InvalidDocument("there are no ratings; check the source and what drops rows")
-    return _Collected(users, items, kept, np.concatenate(when) if when else None)
+    return _Collected(users, items, together, np.concatenate(when) if when else None)
 
 
 def _numbers(series: pl.Series) -> pl.Series:
@@ -207,8 +209,9 @@ def _build(collected: _Collected, scale: Scale, duplicates: Duplicates) -> Ratin
 
     Filing by item and then by user sorts each user's items. What is not needed any more is let go.
     """
-    user_ids, users = collected.users.finish()
-    item_ids, items = collected.items.finish()
+    with ThreadPoolExecutor(2) as pool:
+        sides = pool.map(IdIndex.finish, (collected.users, collected.items))
+        (user_ids, users), (item_ids, items) = sides
     codes, when = collected.codes, collected.timestamps
     if when is None:
         by_item = group(items, users, codes, len(item_ids))

@@ -6,11 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _validate
+from tacit import _core, _validate
 from tacit.errors import InvalidParameter
-
-_CACHED = 2**15
-"""Values converted at a time: few enough to stay in the processor's cache."""
 
 _ON_STEP = 1e-4
 """How far from a step, in steps, a value may lie: 0.1 has no exact binary form."""
@@ -86,20 +83,9 @@ class Scale:
         """
         codes = np.empty(values.size, dtype=self.dtype)
         outside = np.empty(values.size, dtype=np.bool_)
-        for begin in range(0, values.size, _CACHED):
-            part = slice(begin, begin + _CACHED)
-            codes[part], outside[part] = self._encode(values[part])
+        inverse = 0.0 if self.step is None else 1 / self.step
+        _core.encode(values, self.low, self.high, inverse, _ON_STEP, codes, outside)
         return codes, outside
-
-    def _encode(
-        self, values: npt.NDArray[np.float64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-        inside = np.fmax(np.fmin(values, self.high), self.low)  # also takes NaN away
-        if self.step is None:
-            return inside, inside != values
-        levels = (inside - self.low) * (1 / self.step)
-        codes = np.rint(levels)
-        return codes, (inside != values) | (np.abs(levels - codes) > _ON_STEP)
 
     def decode(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Return the values of codes. Reads private data, elementwise."""

@@ -1,7 +1,8 @@
 """Named public sets: where they are, what their archives hold, what their licence asks.
 
 Archives are looked for in the folder that the environment variable TACIT_DATA names, then in the
-cache (TACIT_CACHE, or tacit in the user's cache folder), then downloaded.
+cache (TACIT_CACHE, or tacit in the user's cache folder), then downloaded: from their official
+address, or from the one that TACIT_MIRROR names. Checksums are those of the official archives.
 """
 
 import os
@@ -247,7 +248,9 @@ def find_archive(
         )
     if not fetch:
         raise InvalidDocument(f"{known.name} is not here yet; run: tacit data get {known.name}")
-    download(known.url, cached, checksums=known.checksums, progress=progress)
+    mirror = os.environ.get("TACIT_MIRROR")
+    url = f"{mirror.rstrip('/')}/{known.archive}" if mirror else known.url
+    download(url, cached, checksums=known.checksums, progress=progress)
     return cached
 
 

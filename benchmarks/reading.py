@@ -1,0 +1,72 @@
+"""Ratings built from a file of 20 million rows: time against polars' own read, memory against size.
+
+Each measurement runs in a process of its own, so that peaks of memory do not mix. Plain reads, of
+the three columns that are needed, and ours take turns.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SIZE = "20m"
+ROUNDS = 3
+
+_MAKE = """
+from tacit.data.synthetic import synthetic_ratings
+frame = synthetic_ratings({size!r}).to_frame().sample(fraction=1, shuffle=True, seed=1)
+frame.write_parquet({folder!r} + "/ratings.parquet")
+frame.write_csv({folder!r} + "/ratings.csv")
+print(len(frame))
+"""
+
+_MEASURE = """
+import json, resource, time
+import polars as pl
+from tacit.data import load, sources
+
+base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+columns = ["user_id", "item_id", "rating"]
+start = time.perf_counter()
+{work}
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(json.dumps({{"seconds": seconds, "megabytes": (peak - base) / 1e3, "size": {size} / 1e6}}))
+"""
+
+
+def run() -> list[dict[str, object]]:
+    """Return for each format the best times of interleaved rounds, and their ratios."""
+    rows: list[dict[str, object]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        count = int(_run(_MAKE.format(size=SIZE, folder=folder)))
+        for name, read in (("parquet", "pl.read_parquet"), ("csv", "pl.read_csv")):
+            path = str(Path(folder) / f"ratings.{name}")
+            plain = _MEASURE.format(work=f"{read}({path!r}, columns=columns)", size="0")
+            ours = _MEASURE.format(
+                work=f"ratings = load({path!r}, scale='1:5:1')", size="ratings.nbytes"
+            )
+            measured = [(json.loads(_run(plain)), json.loads(_run(ours))) for _ in range(ROUNDS)]
+            polars = min(pair[0]["seconds"] for pair in measured)
+            tacit = min(pair[1]["seconds"] for pair in measured)
+            size = measured[0][1]["size"]
+            peak = min(pair[1]["megabytes"] for pair in measured)
+            rows.append(
+                {
+                    "format": name,
+                    "rows": count,
+                    "polars_s": round(polars, 2),
+                    "tacit_s": round(tacit, 2),
+                    "times_polars": round(tacit / polars, 2),
+                    "size_mb": round(size),
+                    "peak_mb": round(peak),
+                    "times_size": round(peak / size, 2),
+                }
+            )
+    return rows
+
+
+def _run(code: str) -> str:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603

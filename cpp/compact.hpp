@@ -1,0 +1,62 @@
+// From columns as they come to columns as they are kept: codes for ratings, indices for ids.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+
+namespace tacit {
+
+// A scale from low to high; with an inverse step above 0, ratings are coded by their step.
+struct Steps {
+  double low;
+  double high;
+  double inverse_step;
+  double tolerance;  // how far from a step a rating may lie, in steps
+};
+
+// Writes the codes of ratings and which were not on the scale: those get the nearest code, NaN the
+// lowest.
+template <typename Code>
+void encode(std::span<const double> values, Steps scale, std::span<Code> codes,
+            std::span<bool> outside) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double value = values[i];
+    const double inside = value >= scale.low ? std::min(value, scale.high) : scale.low;
+    double code = inside;
+    bool off = inside != value;
+    if (scale.inverse_step > 0) {
+      const double level = (inside - scale.low) * scale.inverse_step;
+      code = std::nearbyint(level);
+      off |= std::fabs(level - code) > scale.tolerance;
+    }
+    codes[i] = static_cast<Code>(code);
+    outside[i] = off;
+  }
+}
+
+// Marks which of the numbers low, low + 1, … occur.
+template <typename Id>
+void mark(std::span<const Id> ids, std::int64_t low, std::span<bool> present) {
+  for (const Id id : ids) {
+    const auto place = static_cast<std::size_t>(static_cast<std::int64_t>(id) - low);
+    if (place >= present.size()) throw std::out_of_range("an id is out of range");
+    present[place] = true;
+  }
+}
+
+// out[i] = table[ids[i] − low].
+template <typename Id>
+void look_up(std::span<const Id> ids, std::int64_t low, std::span<const std::int32_t> table,
+             std::span<std::int32_t> out) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto place = static_cast<std::size_t>(static_cast<std::int64_t>(ids[i]) - low);
+    if (place >= table.size()) throw std::out_of_range("an id is out of range");
+    out[i] = table[place];
+  }
+}
+
+}  // namespace tacit
