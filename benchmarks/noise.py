@@ -5,18 +5,17 @@ The whole path is timed: key stream, sampler, and for `gate` booking, adding and
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit import _core
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Rows
+from tacit.privacy.grid import FeatureGrid, ValueGrid
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import BLOCK, SecureNoise
-from tacit.privacy.query import BoundedQuery
+from tacit.privacy.query import WeightedSums
 from tacit.privacy.units import Unit
 
 BLOCKS = 256
@@ -78,30 +77,16 @@ def _portable(threads: int) -> Callable[[], None]:
 
 
 def _gate(threads: int) -> Callable[[], None]:
-    query = BoundedQuery(
+    # A table of ratings in which nobody has rated anything yet: all that is left is the noise.
+    grid, features = ValueGrid.for_scale(1, 5), FeatureGrid()
+    table = WeightedSums(
         purpose="benchmark",
-        unit=Unit.VALUE,
         rows=Rows.ITEMS,
-        shape=(BLOCKS * BLOCK // 16, 16),
-        exponent=-26,
-        sensitivity=2.0**28,
-        coordinates=16,
-        magnitude=2**40,
-        reason="as if one value moved one row by so much",
+        starts=np.zeros(BLOCKS * BLOCK // 16 + 1, dtype=np.int64),
+        columns=np.empty(0, dtype=np.int32),
+        features=features.quantise(np.ones((1, 16))),
+        value_grid=grid,
+        feature_grid=features,
     )
     gate = Gate(budget=Budget.from_epsilon(1, 1e-5), unit=Unit.VALUE, threads=threads)
-    table = _Zeros(query, np.zeros(query.shape, dtype=np.int64))
     return lambda: gate.release(table, np.empty(0, dtype=np.int32), share=0.01)
-
-
-@dataclass(frozen=True)
-class _Zeros:
-    """A measurement without ratings."""
-
-    query: BoundedQuery
-    sums: npt.NDArray[np.int64]
-
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> npt.NDArray[np.int64]:
-        return self.sums

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import zipfile
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -392,6 +393,14 @@ def test_absent_and_odd_paths_are_refused(tmp_path: Path) -> None:
         archive.writestr("b.csv", "1,2,3")
     with pytest.raises(InvalidDocument, match="2 files"):
         read_ratings(tmp_path / "two.zip", scale="1:5")
+
+
+def test_ratings_cannot_be_changed() -> None:
+    ratings = read_ratings(FRAME, scale="1:5")
+    with pytest.raises(FrozenInstanceError):
+        ratings.scale = None  # type: ignore[misc, assignment]
+    with pytest.raises(ValueError, match="read-only"):
+        ratings.by_user.codes[0] = 1
 
 
 def test_ratings_show_nothing_of_themselves() -> None:

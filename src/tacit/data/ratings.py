@@ -5,7 +5,7 @@ may import it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -47,11 +47,12 @@ class Csr:
         return _filed(keys, rows, self.codes, file)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ratings:
     """Ratings of items by users on a declared scale. Private; cannot be changed.
 
-    Build one with `tacit.data.readers.read_ratings`. Users and items are in the order of their ids.
-    A user or item may be without ratings.
+    Build one with `tacit.load`. Users and items are in the order of their ids. A user or item may be
+    without ratings.
 
     Attributes
     ----------
@@ -65,28 +66,24 @@ class Ratings:
         One for each rating in the order of `by_user`, or None.
     """
 
-    def __init__(
-        self,
-        *,
-        user_ids: pl.Series,
-        item_ids: pl.Series,
-        scale: Scale,
-        by_user: Csr,
-        timestamps: npt.NDArray[np.int64] | None = None,
-    ) -> None:
-        if by_user.starts.size != len(user_ids) + 1:
+    user_ids: pl.Series
+    item_ids: pl.Series
+    scale: Scale
+    by_user: Csr
+    by_item: Csr = field(init=False)
+    timestamps: npt.NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.by_user.starts.size != len(self.user_ids) + 1:
             raise InvalidParameter("by_user must have one row for each user")
-        self.user_ids = user_ids
-        self.item_ids = item_ids
-        self.scale = scale
-        self.by_user = by_user
-        self.by_item = by_user.transposed(len(item_ids))
-        self.timestamps = timestamps
-        for direction in (self.by_user, self.by_item):
-            for array in (direction.starts, direction.columns, direction.codes):
-                array.flags.writeable = False
-        if timestamps is not None:
-            timestamps.flags.writeable = False
+        object.__setattr__(self, "by_item", self.by_user.transposed(len(self.item_ids)))
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    def _arrays(self) -> list[npt.NDArray[Any]]:
+        sides = (self.by_user, self.by_item)
+        arrays = [array for side in sides for array in (side.starts, side.columns, side.codes)]
+        return arrays if self.timestamps is None else [*arrays, self.timestamps]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -103,14 +100,7 @@ class Ratings:
     @property
     def nbytes(self) -> int:
         """Memory of the ratings themselves, ids not counted."""
-        arrays = [
-            array
-            for side in (self.by_user, self.by_item)
-            for array in (side.starts, side.columns, side.codes)
-        ]
-        if self.timestamps is not None:
-            arrays.append(self.timestamps)
-        return sum(array.nbytes for array in arrays)
+        return sum(array.nbytes for array in self._arrays())
 
     def values(self) -> npt.NDArray[np.float32]:
         """Return the ratings in the order of `by_user`."""

@@ -252,7 +252,7 @@ def _read_lines(path: Path, *, repair: bool) -> list[Any]:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidDocument(f"{path} is damaged; begin a new run") from None
-    lines = [_json.loads(line, str(path)) for line in text.splitlines()]
+    lines = [_json.loads(line, str(path)) for line in text.removesuffix("\n").split("\n")]
     if not all(isinstance(line, dict) for line in lines):
         raise InvalidDocument(f"{path} is damaged; begin a new run")
     return lines
