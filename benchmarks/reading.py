@@ -1,7 +1,8 @@
 """Ratings built from a file of 20 million rows: time against polars' own read, memory against size.
 
 Each measurement runs in a process of its own, so that peaks of memory do not mix. Plain reads, of
-the three columns that are needed, and ours take turns.
+the three columns that are needed, and ours take turns. Rows come by user, as in MovieLens's files,
+or shuffled.
 """
 
 import json
@@ -15,9 +16,11 @@ ROUNDS = 3
 
 _MAKE = """
 from tacit.data.synthetic import synthetic_ratings
-frame = synthetic_ratings({size!r}).to_frame().sample(fraction=1, shuffle=True, seed=1)
-frame.write_parquet({folder!r} + "/ratings.parquet")
-frame.write_csv({folder!r} + "/ratings.csv")
+frame = synthetic_ratings({size!r}).to_frame()
+for order in ("by-user", "shuffled"):
+    frame.write_parquet({folder!r} + f"/{{order}}.parquet")
+    frame.write_csv({folder!r} + f"/{{order}}.csv")
+    frame = frame.sample(fraction=1, shuffle=True, seed=1)
 print(len(frame))
 """
 
@@ -41,8 +44,13 @@ def run() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as folder:
         count = int(_run(_MAKE.format(size=SIZE, folder=folder)))
-        for name, read in (("parquet", "pl.read_parquet"), ("csv", "pl.read_csv")):
-            path = str(Path(folder) / f"ratings.{name}")
+        files = [
+            (name, read, order)
+            for order in ("by-user", "shuffled")
+            for name, read in (("parquet", "pl.read_parquet"), ("csv", "pl.read_csv"))
+        ]
+        for name, read, order in files:
+            path = str(Path(folder) / f"{order}.{name}")
             plain = _MEASURE.format(work=f"{read}({path!r}, columns=columns)", size="0")
             ours = _MEASURE.format(
                 work=f"ratings = load({path!r}, scale='1:5:1')", size="ratings.nbytes"
@@ -55,6 +63,7 @@ def run() -> list[dict[str, object]]:
             rows.append(
                 {
                     "format": name,
+                    "order": order,
                     "rows": count,
                     "polars_s": round(polars, 2),
                     "tacit_s": round(tacit, 2),

@@ -44,15 +44,15 @@ class Csr:
             _core.transpose(*inputs, edges[part], edges[part + 1], *target)
 
         keys = [self.columns[self.starts[a] : self.starts[b]] for a, b in pairwise(edges)]
-        return _filed(keys, rows, self.codes, file)
+        return _file_parts(keys, rows, self.codes, file)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ratings:
     """Ratings of items by users on a declared scale. Private; cannot be changed.
 
-    Build one with `tacit.load`. Users and items are in the order of their ids. A user or item may be
-    without ratings.
+    Build one with `tacit.load`. Users and items are in the order of their ids. A user or item may
+    be without ratings.
 
     Attributes
     ----------
@@ -164,10 +164,17 @@ def group(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) 
     def file(part: int, *target: Any) -> None:
         _core.group(rows[parts[part]], columns[parts[part]], codes[parts[part]], *target)
 
-    return _filed([rows[part] for part in parts], count, codes, file)
+    return _file_parts([rows[part] for part in parts], count, codes, file)
 
 
-def _filed(
+def filed(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:
+    """Return triples that come by row already, columns rising, in `count` compressed rows."""
+    counts = np.zeros(count, dtype=np.int64)
+    _core.count_keys(rows, counts)
+    return Csr(np.concatenate([[0], np.cumsum(counts)]), columns, codes)
+
+
+def _file_parts(
     keys: list[Indices], rows: int, codes: npt.NDArray[Any], file: Callable[..., None]
 ) -> Csr:
     """Return a table that threads filed: `keys` are the rows of each one's entries, in order.

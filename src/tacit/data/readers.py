@@ -18,7 +18,7 @@ from tacit import _validate
 from tacit.data.files import PIECE, TableFile, UnreadableTable
 from tacit.data.frames import is_path, to_frame
 from tacit.data.ids import IdIndex
-from tacit.data.ratings import Csr, Ratings, group
+from tacit.data.ratings import Csr, Ratings, filed, group
 from tacit.data.scale import Scale
 from tacit.errors import InvalidDocument, InvalidParameter
 
@@ -213,7 +213,10 @@ def _build(collected: _Collected, scale: Scale, duplicates: Duplicates) -> Ratin
         sides = pool.map(IdIndex.finish, (collected.users, collected.items))
         (user_ids, users), (item_ids, items) = sides
     codes, when = collected.codes, collected.timestamps
-    if when is None:
+    if _is_filed(users, items):
+        by_user = filed(users, items, codes, len(user_ids))
+        del collected, users
+    elif when is None:
         by_item = group(items, users, codes, len(item_ids))
         del collected, users, items, codes
         by_user = by_item.transposed(len(user_ids))
@@ -228,6 +231,17 @@ def _build(collected: _Collected, scale: Scale, duplicates: Duplicates) -> Ratin
     return Ratings(
         user_ids=user_ids, item_ids=item_ids, scale=scale, by_user=by_user, timestamps=when
     )
+
+
+def _is_filed(users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> bool:
+    """Return whether the rows come by user and then by item, as those of MovieLens do."""
+    for begin in range(0, users.size - 1, PIECE):
+        here, then = slice(begin, begin + PIECE), slice(begin + 1, begin + PIECE + 1)
+        user, item = users[here][: users[then].size], items[here][: users[then].size]
+        same, later = users[then] == user, users[then] > user
+        if not (later | (same & (items[then] > item))).all():
+            return False
+    return True
 
 
 def _each_pair_once(
