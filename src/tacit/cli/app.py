@@ -81,6 +81,13 @@ def run(arguments: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 2
 
+    except Exception as error:
+        if os.environ.get("TACIT_DEBUG"):
+            raise
+        # What went wrong may hold a private value; its kind does not.
+        fail(f"internal error ({type(error).__name__}); set TACIT_DEBUG=1 to see where")
+        return 2
+
 
 def _explain(error: Any) -> None:
     """Say in one line what is wrong with the call, and where to read on."""

@@ -79,12 +79,12 @@ def get(
     json: Json = False,
 ) -> None:
     """Download a named set into the cache, resuming and checking it; shows its licence."""
-    from tacit.data.sources import find_archive, named_set
+    from tacit.data.sources import locate, named_set
 
     known = named_set(name.partition(":")[0])
     note(known.licence)
     with bytes_bar(known.archive) as progress:
-        archive = find_archive(known, progress=progress)
+        archive = locate(name, progress=progress)
     if json:
         emit_json({"name": known.name, "archive": str(archive), "bytes": archive.stat().st_size})
         return
@@ -129,11 +129,11 @@ def info(
 
 
 def _is_here(name: str) -> bool:
-    from tacit.data.sources import find_archive, named_set
+    from tacit.data.sources import locate
     from tacit.errors import TacitError
 
     try:
-        return find_archive(named_set(name), fetch=False, check=False).is_file()
+        return locate(name, fetch=False, check=False).is_file()
     except TacitError:
         return False
 

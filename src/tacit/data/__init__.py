@@ -15,7 +15,7 @@ def load(
     columns: dict[str, str] | str | None = None,
     timestamps: bool = False,
     progress: Callable[[int, int | None], None] = lambda done, total: None,
-    licence: Callable[[str], None] = lambda text: None,
+    licence: Callable[[str], None] | None = None,
     **options: Any,
 ) -> "Ratings":
     """Return the ratings of a named set, a file or data in memory. Reads private data.
@@ -28,8 +28,10 @@ def load(
     from tacit.data.readers import read_ratings
 
     if sources.is_named(source):
+        given = {"scale": scale, "columns": columns} | options
+        given = {name: option for name, option in given.items() if option is not None}
         return sources.load_named(
-            str(source), timestamps=timestamps, progress=progress, licence=licence
+            str(source), timestamps=timestamps, progress=progress, licence=licence, **given
         )
     chosen = parse_columns(columns) if isinstance(columns, str) else columns
     return read_ratings(source, scale=scale, columns=chosen, timestamps=timestamps, **options)

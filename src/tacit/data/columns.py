@@ -37,14 +37,22 @@ def parse_columns(text: str) -> dict[str, str]:
     return chosen
 
 
-def find_columns(names: list[str], chosen: dict[str, str] | None = None) -> Columns:
-    """Return which of `names` plays which role; `chosen` goes before the aliases."""
+def find_columns(
+    names: list[str], chosen: dict[str, str] | None = None, *, quote: bool = True
+) -> Columns:
+    """Return which of `names` plays which role; `chosen` goes before the aliases.
+
+    Errors list the names only with `quote`: the first line of a text file may be somebody's rating.
+    """
+    if not isinstance(chosen, dict | None):
+        raise InvalidParameter("columns must map roles to names, such as {'user': 'reader'}")
     chosen = dict(chosen or {})
+    listed = f"the columns are {_listed(names)}" if quote else f"its first line has {len(names)}"
     for role, name in chosen.items():
         if role not in ROLES:
             raise InvalidParameter(f"a column's role is one of {', '.join(ROLES)}, got {role!r}")
         if name not in names:
-            raise InvalidDocument(f"there is no column {name!r}; the columns are {_listed(names)}")
+            raise InvalidDocument(f"there is no column {name!r}; {listed}")
     found = dict(chosen)
     for role in ROLES:
         if role in found:
@@ -56,8 +64,7 @@ def find_columns(names: list[str], chosen: dict[str, str] | None = None) -> Colu
             found[role] = match
         elif role != "timestamp":
             raise InvalidDocument(
-                f"no column looks like the {role}; the columns are {_listed(names)}; "
-                f"name it with columns: {role}=NAME"
+                f"no column looks like the {role}; {listed}; name it with columns: {role}=NAME"
             )
     if len(set(found.values())) != len(found):
         raise InvalidParameter("one column cannot play two roles")

@@ -66,6 +66,8 @@ def download(
                 "goes on where it stopped"
             ) from None
         raise DownloadFailed(f"cannot write {target}: {error.strerror}") from None
+    except ValueError:
+        raise DownloadFailed(f"{url} is no address; check TACIT_MIRROR") from None
 
 
 def file_digest(path: Path, algorithm: str) -> str:

@@ -1,10 +1,13 @@
 """Tables in files: text with any separator, compressed or not, and Parquet, read in pieces."""
 
 import bz2
+import glob
 import io
 import lzma
 import os
+import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,17 +39,26 @@ class TableFile:
         A text or Parquet file, a folder or glob of Parquet files, or a URL that polars reads.
     columns, separator, header
         As in `read_ratings`.
+    content
+        The text itself, if it was unpacked from the file already.
     """
 
     def __init__(
-        self, path: str, columns: dict[str, str] | None, separator: str | None, header: bool | None
+        self,
+        path: str,
+        columns: dict[str, str] | None = None,
+        separator: str | None = None,
+        header: bool | None = None,
+        *,
+        content: bytes | None = None,
     ) -> None:
         if "\0" in path:
             raise InvalidDocument("a path cannot contain a null character")
         self.path = path
-        self.is_text = not _is_parquet(path)
+        self.is_text = content is not None or not _is_parquet(path)
         with _Explained(path):
             if self.is_text:
+                self._source = _decompressed(path) if content is None else content
                 self._scan_text(columns, separator, header)
             else:
                 self._scan_parquet(columns)
@@ -54,16 +66,17 @@ class TableFile:
     def _scan_parquet(self, columns: dict[str, str] | None) -> None:
         path = self.path
         if _is_folder(path):
-            path = os.path.join(path, "**", "*.parquet")  # noqa: PTH118 a glob, not a path
-        self._frame = pl.scan_parquet(path)
+            if not any(Path(path).rglob("*.parquet")):
+                raise InvalidDocument(f"{path} holds no Parquet files")
+            path = os.path.join(glob.escape(path), "**", "*.parquet")  # noqa: PTH118 a glob
+        self._frame = pl.scan_parquet(path, glob=not _is_file(path))
         found = find_columns(self._frame.collect_schema().names(), columns)
         self.places = {role: name for role, name in vars(found).items() if name is not None}
 
     def _scan_text(
         self, columns: dict[str, str] | None, separator: str | None, header: bool | None
     ) -> None:
-        self._source = _decompressed(self.path)
-        first = _first_line(self._source, self.path)
+        first = re.sub('"[^"]*"', "", _first_line(self._source, self.path))
         if separator is None:
             separator = next((each for each in SEPARATORS if each in first), None)
             if separator is None:
@@ -74,10 +87,11 @@ class TableFile:
             raise InvalidParameter(f"a separator is one character or ::, got {separator!r}")
         # To polars a double colon is two separators with an empty column in between.
         width, self._separator = (2, ":") if separator == "::" else (1, separator)
-        fields = _first_row(self._source, self._separator)[::width]
+        row = _first_row(self._source, self._separator)
+        fields = row[::width]
         self._header = (columns is not None or is_header(fields)) if header is None else header
         if self._header:
-            found = find_columns(fields, columns)
+            found = find_columns(fields, columns, quote=False)
             order = {r: fields.index(name) for r, name in vars(found).items() if name is not None}
         elif len(fields) < 3:
             raise InvalidDocument(
@@ -86,11 +100,17 @@ class TableFile:
         else:
             order = {role: place for place, role in enumerate(ROLES[: len(fields)])}
         schema = self._text_frame({}).collect_schema()
-        names = schema.names()[::width]
-        if len(names) < len(fields):
-            raise InvalidDocument(f"{self.path} has no ratings, or lines with fewer fields")
-        self.places = {role: names[place] for role, place in order.items()}
+        names = schema.names()
+        if len(names) != len(row):
+            # Longer lines would shift their fields, shorter ones lack some.
+            raise InvalidDocument(
+                f"{self.path} has no ratings, or lines with other numbers of fields than its first"
+            )
+        self.places = {role: names[width * place] for role, place in order.items()}
+        self._between = [name for place, name in enumerate(names) if place % width]
         self._rating_is_number = schema[self.places["rating"]].is_numeric()
+        # Ids that look like 1e5 or 3.0 would lose their form as numbers.
+        self._text_roles = [r for r in ("user", "item") if schema[self.places[r]].is_float()]
 
     def pieces(self, roles: list[str], *, text_ids: bool = False) -> Iterator[pl.DataFrame]:
         """Yield the columns of the given roles, piece by piece.
@@ -99,16 +119,24 @@ class TableFile:
         """
         with _Explained(self.path):
             frame = self._typed_text(text_ids) if self.is_text else self._frame
-            chosen = frame.select(pl.col(self.places[role]).alias(role) for role in roles)
-            yield from chosen.collect_batches(chunk_size=PIECE, maintain_order=True)
+            chosen = [pl.col(self.places[role]).alias(role) for role in roles]
+            if self.is_text and self._between:
+                single = pl.any_horizontal(pl.col(self._between).is_not_null())
+                chosen.append(single.alias("single"))
+            for piece in frame.select(chosen).collect_batches(
+                chunk_size=PIECE, maintain_order=True
+            ):
+                if "single" in piece.columns and piece["single"].any():
+                    raise InvalidDocument(f"{self.path} has single colons among its double ones")
+                yield piece.select(roles)
 
     def _typed_text(self, text_ids: bool) -> pl.LazyFrame:
         # A rating may have decimals only later on. What is no number at all is reported later.
         types: dict[str, type[pl.DataType]] = {}
         if self._rating_is_number:
             types[self.places["rating"]] = pl.Float64
-        if text_ids:
-            types |= {self.places[role]: pl.String for role in ("user", "item")}
+        text_roles = ("user", "item") if text_ids else self._text_roles
+        types |= {self.places[role]: pl.String for role in text_roles}
         return self._text_frame(types)
 
     def _text_frame(self, types: dict[str, type[pl.DataType]]) -> pl.LazyFrame:
@@ -121,6 +149,7 @@ class TableFile:
             infer_schema_length=10_000,
             null_values=NULLS,
             raise_if_empty=False,
+            glob=False,
         )
 
 
@@ -139,7 +168,10 @@ class _Explained:
         if isinstance(error, OSError):
             reason = error.strerror or "it failed"
             raise InvalidDocument(f"cannot read {self.path}: {reason}") from None
-        broken = (pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, EOFError)
+        broken = (
+            *(pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
+            *(EOFError, RuntimeError, NotImplementedError),
+        )
         # A panic in the library is no Exception.
         panic = type(error).__name__ == "PanicException"
         if isinstance(error, broken) or type(error) is ValueError or panic:
@@ -151,7 +183,16 @@ class UnreadableTable(InvalidDocument):
 
 
 def _is_parquet(path: str) -> bool:
-    return path.lower().endswith((".parquet", ".pq")) or "*" in path or _is_folder(path)
+    if path.lower().endswith((".parquet", ".pq")) or _is_folder(path):
+        return True
+    return "*" in path and not _is_file(path)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return "://" not in path and Path(path).is_file()
+    except OSError:
+        return False
 
 
 def _is_folder(path: str) -> bool:
@@ -202,6 +243,7 @@ def _first_row(source: str | bytes, separator: str, quote: str | None = '"') -> 
         infer_schema=False,
         raise_if_empty=False,
         truncate_ragged_lines=True,
+        glob=False,
     )
     fields = frame.row(0) if len(frame) else ()
     return [str(field or "").removeprefix("\ufeff").strip() for field in fields]

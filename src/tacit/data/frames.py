@@ -28,8 +28,11 @@ def to_frame(source: Any, columns: dict[str, str] | None) -> pl.DataFrame:
         coo = source.tocoo()
         return _table({"user": coo.row, "item": coo.col, "rating": coo.data})
     if isinstance(source, pl.LazyFrame):
-        source = source.collect()
-    if type(source).__module__.partition(".")[0] == "pandas":
+        try:
+            source = source.collect()
+        except (pl.exceptions.PolarsError, OSError):
+            raise InvalidDocument("the lazy frame cannot be collected") from None
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
         # Column by column through NumPy: unlike the Arrow route it needs no pyarrow.
         names = {str(name): name for name in source.columns}
         found = vars(find_columns(list(names), columns))
@@ -70,10 +73,19 @@ def _series(role: str, values: object) -> pl.Series:
     try:
         if array.dtype == object:
             # A missing text in pandas is a NaN among texts.
-            cells = [None if cell is None or cell != cell else cell for cell in array.tolist()]
+            cells = [None if _is_missing(cell) else cell for cell in array.tolist()]
             return pl.Series(cells, strict=True)
         return pl.Series(array)
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
         raise InvalidDocument(
             f"the {role} column mixes types; make it all numbers or all text"
         ) from None
+
+
+def _is_missing(cell: object) -> bool:
+    """Return whether a cell of an object array stands for nothing: None, NaN or pandas's NA."""
+    return (
+        cell is None
+        or type(cell).__name__ == "NAType"
+        or (isinstance(cell, float) and cell != cell)
+    )

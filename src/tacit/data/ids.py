@@ -59,7 +59,7 @@ class IdIndex:
 
     def _normal(self, ids: pl.Series) -> pl.Series:
         dtype = ids.dtype
-        if dtype in (pl.Categorical, pl.Enum):
+        if dtype in (pl.Categorical, pl.Enum, pl.Int128):
             return ids.cast(pl.String)
         if dtype.is_float():
             whole = ids.cast(pl.Int64, strict=False)

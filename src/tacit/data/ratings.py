@@ -113,6 +113,8 @@ class Ratings:
 
     def select(self, keep: npt.NDArray[np.bool_]) -> "Ratings":
         """Return the ratings marked in the order of `by_user`, with the same users and items."""
+        if keep.shape != (len(self),) or keep.dtype != np.bool_:
+            raise InvalidParameter("give one truth value for each rating")
         kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
         by_user = Csr(
             kept[self.by_user.starts], self.by_user.columns[keep], self.by_user.codes[keep]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from polars import selectors
 
 from tacit import _validate
 from tacit.data.files import PIECE, TableFile, UnreadableTable
@@ -119,6 +120,8 @@ def _scale(scale: Scale | str | None) -> Scale:
             "the scale must be declared, for example 1:5; reading it off the data would reveal the "
             "smallest and the largest rating"
         )
+    if not isinstance(scale, Scale | str):
+        raise InvalidParameter(f"a scale is a Scale or text such as 1:5, got {scale!r}")
     return scale if isinstance(scale, Scale) else Scale.parse(scale)
 
 
@@ -149,6 +152,7 @@ def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
     for piece in pieces:
         rows += len(piece)
         piece = piece.with_columns(_numbers(piece["rating"]))
+        piece = piece.with_columns(selectors.float().fill_nan(None))  # counts as missing
         for role in lacking:
             lacking[role] += piece[role].null_count()
         if any(piece[role].has_nulls() for role in lacking):
@@ -180,11 +184,11 @@ def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
 
 
 def _numbers(series: pl.Series) -> pl.Series:
-    """Return ratings as doubles; NaN counts as missing."""
+    """Return ratings as doubles."""
     if series.dtype == pl.Boolean or not (series.dtype.is_numeric() or series.dtype == pl.String):
         raise InvalidDocument("the rating column must hold numbers; choose another with columns")
     try:
-        return series.cast(pl.Float64, strict=True).fill_nan(None)
+        return series.cast(pl.Float64, strict=True)
     except pl.exceptions.PolarsError:
         raise InvalidDocument(
             "a rating is not a number; mend it, or choose another column"
@@ -248,6 +252,10 @@ def _each_pair_once(
     scale: Scale, table: Csr, when: npt.NDArray[np.int64] | None, duplicates: Duplicates
 ) -> tuple[Scale, Csr, npt.NDArray[np.int64] | None]:
     """Return ratings by user with each pair of user and item once, or raise."""
+    if duplicates is Duplicates.MEAN:
+        # Means lie between the steps. Whether there are any must not show in the scale.
+        values, scale = scale.decode(table.codes), Scale(low=scale.low, high=scale.high)
+        table = Csr(table.starts, table.columns, values)
     count = table.columns.size
     first = np.ones(count, dtype=np.bool_)  # whether an entry begins a new pair
     np.not_equal(table.columns[1:], table.columns[:-1], out=first[1:])
@@ -263,8 +271,7 @@ def _each_pair_once(
     starts = np.concatenate([[0], np.cumsum(first, dtype=np.int64)])[table.starts]
     if duplicates is Duplicates.MEAN:
         lengths = np.diff(np.append(begins, count))
-        means = np.add.reduceat(scale.decode(table.codes).astype(np.float64), begins) / lengths
-        scale = Scale(low=scale.low, high=scale.high)
+        means = np.add.reduceat(table.codes.astype(np.float64), begins) / lengths
         latest = None if when is None else np.maximum.reduceat(when, begins)
         return scale, Csr(starts, table.columns[begins], scale.encode(means)[0]), latest
     last = np.append(begins[1:], count) - 1

@@ -9,6 +9,9 @@ import numpy.typing as npt
 from tacit import _core, _validate
 from tacit.errors import InvalidParameter
 
+LARGEST = 1e30
+"""Largest number on a scale; ratings are stored in 32 bits."""
+
 _ON_STEP = 1e-4
 """How far from a step, in steps, a value may lie: 0.1 has no exact binary form."""
 
@@ -30,7 +33,7 @@ class Scale:
     def __post_init__(self) -> None:
         for name in ("low", "high"):
             object.__setattr__(self, name, _validate.finite(name, getattr(self, name), _HINT))
-        if not self.low < self.high:
+        if not -LARGEST <= self.low < self.high <= LARGEST:
             raise InvalidParameter(
                 f"a scale must run from a smaller to a larger number, got "
                 f"{self.low:g}:{self.high:g}; {_HINT}"

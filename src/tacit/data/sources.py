@@ -8,13 +8,16 @@ address, or from the one that TACIT_MIRROR names. Checksums are those of the off
 import os
 import warnings
 import zipfile
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from tacit.data.download import Progress, download, file_digest
+from tacit.data.files import TableFile
 from tacit.data.netflix import read_prize_archive
 from tacit.data.ratings import Ratings
 from tacit.data.readers import read_ratings
@@ -181,29 +184,48 @@ def load_named(
     fetch: bool = True,
     timestamps: bool = False,
     progress: Progress = lambda done, total: None,
-    licence: Callable[[str], None] = lambda text: None,
+    licence: Callable[[str], None] | None = None,
+    **policies: Any,
 ) -> Ratings:
     """Return the ratings of a named set, such as ml-1m, netflix:paper or synthetic:100k.
 
     A missing archive is downloaded if `fetch` allows. `licence` is called with the licence's text
-    the first time a set is used.
+    the first time a set is used. `policies` are duplicates, missing and outside of `read_ratings`.
     """
+    unknown = policies.keys() - {"duplicates", "missing", "outside"}
+    if unknown:
+        raise InvalidParameter(f"{source} brings its own {sorted(unknown)[0]}; leave it out")
     name, _, variant = source.partition(":")
     if name == "synthetic":
+        if timestamps:
+            raise InvalidParameter("synthetic ratings have no timestamps")
         return synthetic_ratings(variant or "100k")
+    known = named_set(name)
+    archive = locate(source, fetch=fetch, progress=progress)
+    if licence is not None:
+        _show_licence_once(known, licence)
+    table: Path | pl.DataFrame = archive
+    if archive.suffix != ".parquet":
+        table = _read_archive(known, archive)
+        table = PAPER_SLICES[name].cut(table) if variant else table
+    return read_ratings(table, scale=known.scale, timestamps=timestamps, **policies)
+
+
+def locate(
+    source: str,
+    *,
+    fetch: bool = True,
+    check: bool = True,
+    progress: Progress = lambda done, total: None,
+) -> Path:
+    """Return the file of a named set: its archive, or a ready slice of a variant in TACIT_DATA."""
+    name, _, variant = source.partition(":")
     known = named_set(name)
     if variant not in ("", *known.variants):
         choices = " or ".join(f"{name}:{each}" for each in known.variants) or "no variants"
         raise InvalidParameter(f"there is no {source}; {name} has {choices}")
     ready = _in_data_folder(READY_SLICE.get(name, "")) if variant else None
-    archive = ready or find_archive(known, fetch=fetch, progress=progress)
-    _show_licence_once(known, licence)
-    if ready:
-        return read_ratings(ready, scale=known.scale, timestamps=timestamps)
-    table = _read_archive(known, archive)
-    if variant:
-        table = PAPER_SLICES[name].cut(table)
-    return read_ratings(table, scale=known.scale, timestamps=timestamps)
+    return ready or find_archive(known, fetch=fetch, check=check, progress=progress)
 
 
 def named_set(name: str) -> NamedSet:
@@ -293,15 +315,13 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
             if len(members) != 1:
                 raise InvalidDocument(f"{archive} holds no {known.member}; it is another archive")
             content = bundle.read(members[0])
-    except (zipfile.BadZipFile, OSError, EOFError):
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError):
         raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
-    if known.member.endswith(".csv"):
-        table = pl.read_csv(content)
-    else:
-        double = known.member.endswith(".dat")
-        table = pl.read_csv(content, has_header=False, separator=":" if double else "\t")
-        table = table.select(table.columns[::2] if double else table.columns)
-    table.columns = ["user_id", "item_id", "rating", "timestamp"][: table.width]
+    file = TableFile(str(archive), content=content)
+    pieces = list(file.pieces(list(file.places)))
+    if not pieces:
+        raise InvalidDocument(f"{archive} has no ratings")
+    table = pl.concat(pieces).rename({"user": "user_id", "item": "item_id"})
     if known.name == "anime":
         table = table.filter(pl.col("rating") != -1)  # watched, not rated
     return table

@@ -9,11 +9,12 @@ import math
 import threading
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _core, _parallel
+from tacit import _core, _parallel, _validate
 from tacit.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from tacit.privacy.budget import Budget
 from tacit.privacy.calibration import MARGIN, calibrate
@@ -71,6 +72,9 @@ class Gate:
         self._position = 0
         self._spent = _Spent()
 
+    def __reduce__(self) -> NoReturn:
+        raise NoiseReuse("a gate cannot be copied: both copies would draw the same noise")
+
     @property
     def ledger(self) -> Ledger:
         """A copy of the ledger as it stands."""
@@ -85,8 +89,9 @@ class Gate:
             raise InvalidParameter(
                 f"this run protects unit {self.unit}, the query is bounded under {query.unit}"
             )
-        if not 0 < share <= 1:
-            raise InvalidParameter(f"share must be above 0 and at most 1, got {share}")
+        share = _validate.positive("share", share, "shares of the budget add up to at most 1")
+        if share > 1:
+            raise InvalidParameter(f"share must be at most 1, got {share}")
         sigma = query.sensitivity / (self.mu * math.sqrt(share)) * (1 + 2.0**-50)
         if query.sensitivity > sampler.RATIO_MAX * sigma:
             raise InvalidParameter(
@@ -113,7 +118,9 @@ class Gate:
 
         Reads private data, `values`; what it returns may be published. Books the event first,
         durably if the run has a folder, then draws the noise: a crash in between costs budget and
-        reveals nothing. In a resumed run the events that were booked before must come again in the
+        reveals nothing. No exception depends on the sums: that they stay within the query's
+        magnitude is up to the measurement, and sums that did not would only wrap around, which is
+        post-processing. In a resumed run the events that were booked before must come again in the
         same order with the same sums, and draw the same noise.
 
         Raises
@@ -144,7 +151,7 @@ class Gate:
         """Book an event that is new; one that was booked before must be the same."""
         booked = self._ledger.events
         if position < len(booked):
-            if booked[position] != event:
+            if self._folder is None or booked[position] != event:
                 raise NoiseReuse(
                     f"event {position} of this run was {booked[position].purpose!r} with other "
                     "parameters; resume with the same configuration or begin a new run"

@@ -56,10 +56,15 @@ class NoiseSource:
     def __init__(self, key: bytes, kind: Noise) -> None:
         if len(key) != 32:
             raise InvalidParameter("a noise key must have 32 bytes")
-        self.kind = kind
+        self._kind = kind
         self._key = bytearray(key)
         self._process = os.getpid()
         self._claimed = False
+
+    @property
+    def kind(self) -> Noise:
+        """Whether the noise is secure."""
+        return self._kind
 
     def claim(self) -> None:
         """Take the source for one run; addresses count from 0 in each, so a second is refused."""
