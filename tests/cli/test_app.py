@@ -64,6 +64,21 @@ def test_a_full_disk_is_an_error_of_one_line(tacit: RunTacit) -> None:
     assert result.stderr == "error: cannot write the output: No space left on device\n"
 
 
+def test_a_bug_shows_its_kind_only(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    from tacit.cli import app, doctor
+
+    def broken(name: str) -> str:
+        raise RuntimeError("somebody's rating")
+
+    monkeypatch.delenv("TACIT_DEBUG", raising=False)
+    monkeypatch.setattr(doctor, "_version", broken)
+    assert app.run(["doctor"]) == 2
+    assert capsys.readouterr().err.startswith("error: internal error (RuntimeError)")
+    monkeypatch.setenv("TACIT_DEBUG", "1")
+    with pytest.raises(RuntimeError):
+        app.run(["doctor"])
+
+
 def test_messages_cannot_paint_the_terminal(tacit: RunTacit) -> None:
     result = tacit("budget", "compose", "\x1b[2J\nfake")
     assert result.returncode == 2

@@ -164,6 +164,11 @@ def test_nobody_there(tmp_path: Path) -> None:
         fetch(Server(url="http://127.0.0.1:9"), tmp_path / "a.zip")
 
 
+def test_no_address(tmp_path: Path) -> None:
+    with pytest.raises(DownloadFailed, match="no address"):
+        fetch(Server(url="foo"), tmp_path / "a.zip")
+
+
 def test_disk_full(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.zip.part").symlink_to("/dev/full")
     with pytest.raises(DownloadFailed, match=r"is full; make room"):

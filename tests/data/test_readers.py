@@ -383,6 +383,94 @@ def test_broken_files_are_refused(tmp_path: Path, name: str, content: bytes) -> 
     assert "\n" not in message and "good" not in message  # nothing of the content is quoted
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "1,2,3\n4,5,3\n1,000,2,5\n",
+        "user,item,rating\nSmith, J,2,3\n",
+        "user,item,rating\n1,10,20,3\n2,10,20,4\n",  # row names, as R writes them
+        "1::x::3\n2::a:b:4::5\n",
+        "1::x::3\n2:y:4\n",
+    ],
+)
+def test_lines_whose_fields_are_shifted_are_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(InvalidDocument):
+        read_ratings(tmp_path / "a.csv", scale="0:5")
+
+
+def test_a_name_with_brackets_is_a_name(tmp_path: Path) -> None:
+    (tmp_path / "r[1].csv").write_text("7,8,3\n")
+    (tmp_path / "r1.csv").write_text("1,1,1\n2,2,2\n")
+    assert as_dict(read_ratings(tmp_path / "r[1].csv", scale="1:5")) == {(7, 8): 3.0}
+    folder = tmp_path / "d[1]*"
+    folder.mkdir()
+    FRAME.write_parquet(folder / "a[0].parquet")
+    check(read_ratings(folder, scale="1:5"))
+    check(read_ratings(folder / "a[0].parquet", scale="1:5"))
+
+
+@pytest.mark.parametrize("content", ["alice@x.org,Date,4\nbob@x.org,Night,3\n", "u,secret,NA\n"])
+def test_a_first_line_is_never_quoted(tmp_path: Path, content: str) -> None:
+    (tmp_path / "a.csv").write_text(content)
+    for options in ({}, {"columns": {"user": "who"}}, {"header": True}):
+        try:
+            read_ratings(tmp_path / "a.csv", scale="1:5", **options)
+        except TacitError as error:
+            assert not any(word in str(error) for word in ("alice", "Date", "secret"))
+
+
+def test_ids_that_do_not_fit_a_number_are_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"user,item,rating\n{2**64 - 1},1e5,3\n{10**21},100000,4\n")
+    ratings = read_ratings(tmp_path / "a.csv", scale="1:5")
+    assert ratings.user_ids.to_list() == sorted([str(2**64 - 1), str(10**21)])
+    assert ratings.item_ids.to_list() == ["100000", "1e5"]
+
+
+def test_the_separator_is_found_outside_quotes(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('user_id,item_id,rating,"title::x"\n1,2,3,"a::b"\n')
+    assert as_dict(read_ratings(tmp_path / "a.csv", scale="1:5")) == {(1, 2): 3.0}
+
+
+def test_missing_ids_in_pandas_can_be_dropped() -> None:
+    import pandas as pd
+
+    numbers = pd.DataFrame({"user": [1.0, None], "item": [1, 2], "rating": [3, 4]})
+    words = pd.DataFrame({"user": ["a", pd.NA], "item": [1, 2], "rating": [3, 4]}).astype(
+        {"user": "string"}
+    )
+    for frame, user in ((numbers, 1), (words, "a")):
+        with pytest.raises(InvalidDocument, match="1 rows have no user"):
+            read_ratings(frame, scale="1:5")
+        assert as_dict(read_ratings(frame, scale="1:5", missing="drop")) == {(user, 1): 3.0}
+
+
+def test_whether_there_were_duplicates_does_not_show_in_the_scale() -> None:
+    for users in ([1, 1], [1, 2]):
+        ratings = read_ratings((users, [7, 7], [1, 4]), scale="1:5:1", duplicates="mean")
+        assert str(ratings.scale) == "1:5"
+
+
+def test_broken_archives_of_ones_own(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", text(",") * 50)
+    whole = bytearray((tmp_path / "a.zip").read_bytes())
+    for place in range(40, 120, 7):
+        broken = whole.copy()
+        broken[place] ^= 0xFF
+        (tmp_path / "b.zip").write_bytes(broken)
+        try:
+            read_ratings(tmp_path / "b.zip", scale="1:5", duplicates="last")
+        except TacitError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("options", [{"scale": 5}, {"scale": (1, 5)}, {"columns": ["a"]}])
+def test_options_of_the_wrong_type_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(TacitError):
+        read_ratings(FRAME, **({"scale": "1:5"} | options))
+
+
 def test_absent_and_odd_paths_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path in ("absent.csv", "absent.parquet", "a\0b", "x" * 300, tmp_path / "empty", "*.absent"):

@@ -28,7 +28,21 @@ def test_parsing(text: str, low: float, high: float, step: float | None, dtype: 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "5", "5:1", "1:1", "a:b", "1:5:0", "1:5:-1", "1:5:3", "1:5:1:1", "nan:5", "0:inf"]
+    "text",
+    [
+        "",
+        "5",
+        "5:1",
+        "1:1",
+        "a:b",
+        "1:5:0",
+        "1:5:-1",
+        "1:5:3",
+        "1:5:1:1",
+        "nan:5",
+        "0:inf",
+        "-1e308:1e308",
+    ],
 )
 def test_bad_scales_are_refused(text: str) -> None:
     with pytest.raises(InvalidParameter):

@@ -132,6 +132,57 @@ def test_a_ready_slice_is_used_as_it_is(data_folder: Path) -> None:
     assert len(load("netflix:paper")) == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*not the official archive")
+def test_columns_are_found_by_their_header(data_folder: Path) -> None:
+    with zipfile.ZipFile(data_folder / "ml-20m.zip", "w") as archive:
+        text = "movieId,userId,timestamp,rating\n50,1,9,3.5\n60,2,9,4.0\n"
+        archive.writestr("ml-20m/ratings.csv", text)
+    assert load("ml-20m").user_ids.to_list() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1\t2\n", "1\t2\tSECRET\t4\n", "1\t2\t3\t4\n" * 200 + "1\t3\tSECRET\t4\n"]
+)
+@pytest.mark.filterwarnings("ignore:.*not the official archive")
+def test_broken_members_are_refused(data_folder: Path, text: str) -> None:
+    with zipfile.ZipFile(data_folder / "ml-100k.zip", "w") as archive:
+        archive.writestr("ml-100k/u.data", text)
+    with pytest.raises(InvalidDocument) as caught:
+        load("ml-100k")
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*not the official archive")
+def test_policies_reach_named_sets(data_folder: Path) -> None:
+    with zipfile.ZipFile(data_folder / "ml-100k.zip", "w") as archive:
+        archive.writestr("ml-100k/u.data", "1\t2\t3\t4\n1\t2\t5\t5\n")
+    with pytest.raises(InvalidDocument, match="repeat"):
+        load("ml-100k")
+    assert load("ml-100k", duplicates="last").values().tolist() == [5.0]
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"scale": "1:5"}, {"columns": "user=a"}, {"separator": ","}, {"foo": 1}],
+)
+def test_named_sets_refuse_what_they_bring(option: dict[str, object]) -> None:
+    with pytest.raises(InvalidParameter, match="brings its own"):
+        load("synthetic:10k", **option)
+    with pytest.raises(InvalidParameter, match="no timestamps"):
+        load("synthetic:10k", timestamps=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*not the official archive")
+def test_a_licence_counts_as_shown_only_when_it_was(data_folder: Path) -> None:
+    with zipfile.ZipFile(data_folder / "ml-100k.zip", "w") as archive:
+        archive.writestr("ml-100k/u.data", "1\t2\t3\t4\n")
+    shown: list[str] = []
+    load("ml-100k")
+    for _ in range(2):
+        load("ml-100k", licence=shown.append)
+    assert len(shown) == 1
+
+
 def test_anime_says_where_to_get_it(data_folder: Path) -> None:
     with pytest.raises(InvalidDocument, match="Kaggle"):
         load("anime")

@@ -4,10 +4,17 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from tacit.data.ratings import Ratings
 from tacit.data.readers import read_ratings
-from tacit.data.splits import k_fold, leave_last_out, random_split, stratified_split
+from tacit.data.splits import (
+    _uniform,
+    k_fold,
+    leave_last_out,
+    random_split,
+    stratified_split,
+)
 from tacit.data.synthetic import PRESETS, SyntheticSize, synthetic_ratings
 from tacit.errors import InvalidParameter
 
@@ -38,7 +45,34 @@ def test_fractions(split: Callable[..., tuple[Ratings, Ratings]]) -> None:
     assert pairs(split(RATINGS, 0.2, seed=4)[1]) != pairs(test)
 
 
+def test_removing_a_rating_moves_no_other() -> None:
+    keep = np.ones(len(RATINGS), dtype=bool)
+    keep[len(RATINGS) // 3] = False
+    fewer = RATINGS.select(keep).compact()
+    gone = pairs(RATINGS) - pairs(fewer)
+    for before, after in (
+        (random_split(RATINGS, 0.2, 1), random_split(fewer, 0.2, 1)),
+        (next(k_fold(RATINGS, 3)), next(k_fold(fewer, 3))),
+    ):
+        assert pairs(before[1]) ^ pairs(after[1]) <= gone
+
+
+def test_coins_are_fair_and_independent() -> None:
+    """Between ratings of one user, of one item, and between seeds; 6 standard errors each."""
+    first, second = (_uniform(RATINGS, seed) for seed in (0, 1))
+    count = len(RATINGS)
+    assert abs(first.mean() - 0.5) < 6 * np.sqrt(1 / 12 / count)
+    assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(count)
+    assert abs(np.corrcoef(first[1:], first[:-1])[0, 1]) < 6 / np.sqrt(count)
+    by_item = first[np.argsort(RATINGS.by_user.columns, kind="stable")]
+    assert abs(np.corrcoef(by_item[1:], by_item[:-1])[0, 1]) < 6 / np.sqrt(count)
+    counts = np.histogram(first, bins=50, range=(0, 1))[0]
+    assert chisquare(counts).pvalue > 1e-7
+
+
 def test_stratified_is_exact_for_every_user() -> None:
+    hundred = read_ratings(([1] * 100, list(range(100)), [3] * 100), scale="1:5")
+    assert len(stratified_split(hundred, 0.29)[1]) == 29
     _, test = stratified_split(RATINGS, 0.25)
     counts = np.diff(RATINGS.by_user.starts)
     assert np.array_equal(np.diff(test.by_user.starts), np.floor(counts * 0.25))
@@ -85,11 +119,17 @@ def test_bad_folds_seeds_and_tiny_sets() -> None:
     for folds in (0, 1, 2.5):
         with pytest.raises(InvalidParameter):
             next(k_fold(RATINGS, folds))
-    for seed in (-1, 1.5, True):
+    for seed in (-1, 1.5, True, 2**64):
         with pytest.raises(InvalidParameter, match="seed"):
             random_split(RATINGS, 0.1, seed)
     with pytest.raises(InvalidParameter, match="one side empty"):
         random_split(read_ratings(([1], [1], [3]), scale="1:5"), 0.1)
+
+
+@pytest.mark.parametrize("keep", [np.ones(3, dtype=bool), np.ones(len(RATINGS))])
+def test_bad_selections(keep: np.ndarray) -> None:
+    with pytest.raises(InvalidParameter, match="truth value"):
+        RATINGS.select(keep)
 
 
 def test_compact_drops_who_has_no_ratings() -> None:

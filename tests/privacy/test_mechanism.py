@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tacit.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
-from tacit.privacy.events import Rows
+from tacit.privacy.events import Noise, Rows
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise import sampler
-from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise
+from tacit.privacy.noise.source import BLOCK, InsecureTestNoise, NoiseSource, SecureNoise
 from tacit.privacy.units import Unit
 from tests.privacy.noise_helpers import (
     FIXED,
@@ -142,6 +142,27 @@ def test_noise_belongs_to_one_gate() -> None:
         copy.deepcopy(source)
 
 
+def test_a_gate_cannot_be_copied() -> None:
+    door = gate()
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(NoiseReuse, match="copied"):
+            duplicate(door)
+
+
+def test_an_address_in_memory_is_never_used_again() -> None:
+    """Even if the count of releases were set back, as a copy's would be."""
+    door = gate()
+    door.release(FIXED, NO_VALUES, share=0.1)
+    door._position = 0
+    with pytest.raises(NoiseReuse):
+        door.release(FIXED, NO_VALUES, share=0.1)
+
+
+def test_test_noise_cannot_pass_for_secure() -> None:
+    with pytest.raises(AttributeError):
+        InsecureTestNoise(1).kind = Noise.SECURE  # type: ignore[misc]
+
+
 def test_threads_never_share_an_address() -> None:
     door = gate(threads=1)
     with ThreadPoolExecutor(8) as pool:
@@ -196,6 +217,7 @@ def test_the_event_is_booked_before_noise_is_drawn() -> None:
         (FIXED, 0.0),
         (FIXED, 1.5),
         (FIXED, math.nan),
+        (FIXED, "a"),
         (FixedSums(QUERY, FIXED.sums[:-1]), 0.1),
         (FixedSums(QUERY, FIXED.sums.astype(np.float64)), 0.1),
         (changed(sensitivity=2.0), 0.1),
