@@ -225,6 +225,12 @@ def test_ids_that_do_not_fit_a_number_are_text(tmp_path: Path) -> None:
     assert ratings.item_ids.to_list() == ["100000", "1e5"]
 
 
+def test_leading_zeros_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,item,rating\n007,0,3\n7,10,4\n")
+    ratings = read_ratings(tmp_path / "a.csv", scale="1:5")
+    assert as_dict(ratings) == {("007", 0): 3.0, ("7", 10): 4.0}
+
+
 def test_the_separator_is_found_outside_quotes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('user_id,item_id,rating,"title::x"\n1,2,3,"a::b"\n')
     assert as_dict(read_ratings(tmp_path / "a.csv", scale="1:5")) == {(1, 2): 3.0}

@@ -19,6 +19,9 @@ from tacit.errors import InvalidDocument, InvalidParameter
 PIECE = 2**20
 """Rows in memory at a time while reading."""
 
+_SAMPLE = 10_000
+"""Rows looked at to find out the types of columns."""
+
 SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 """Tried in this order on the first line."""
 
@@ -109,8 +112,13 @@ class TableFile:
         self.places = {role: names[width * place] for role, place in order.items()}
         self._between = [name for place, name in enumerate(names) if place % width]
         self._rating_is_number = schema[self.places["rating"]].is_numeric()
-        # Ids that look like 1e5 or 3.0 would lose their form as numbers.
-        self._text_roles = [r for r in ("user", "item") if schema[self.places[r]].is_float()]
+        ids = {role: self.places[role] for role in ("user", "item")}
+        sample = self._text_frame(dict.fromkeys(ids.values(), pl.String)).head(_SAMPLE)
+        zeros = sample.select(pl.col(*ids.values()).str.contains(r"^\s*0\d").any()).collect()
+        # Ids that look like 1e5, 3.0 or 007 would lose their form as numbers.
+        self._text_roles = [
+            role for role, name in ids.items() if schema[name].is_float() or zeros[name].item()
+        ]
 
     def pieces(self, roles: list[str], *, text_ids: bool = False) -> Iterator[pl.DataFrame]:
         """Yield the columns of the given roles, piece by piece.
@@ -146,7 +154,7 @@ class TableFile:
             skip_rows=1 if self._header else 0,
             separator=self._separator,
             schema_overrides=types,
-            infer_schema_length=10_000,
+            infer_schema_length=_SAMPLE,
             null_values=NULLS,
             raise_if_empty=False,
             glob=False,
