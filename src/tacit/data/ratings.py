@@ -127,22 +127,6 @@ class Ratings:
             timestamps=None if self.timestamps is None else self.timestamps[keep],
         )
 
-    def compact(self) -> "Ratings":
-        """Return the same ratings without the users and items that have none."""
-        has_user = np.diff(self.by_user.starts) > 0
-        has_item = np.diff(self.by_item.starts) > 0
-        starts = np.concatenate([self.by_user.starts[:-1][has_user], [len(self)]])
-        places = np.cumsum(has_item, dtype=np.int32) - np.int32(1)
-        return Ratings(
-            user_ids=self.user_ids.filter(pl.Series(has_user)),
-            item_ids=self.item_ids.filter(pl.Series(has_item)),
-            scale=self.scale,
-            by_user=Csr(
-                starts.astype(np.int64), places[self.by_user.columns], self.by_user.codes.copy()
-            ),
-            timestamps=None if self.timestamps is None else self.timestamps.copy(),
-        )
-
     def to_frame(self) -> pl.DataFrame:
         """Return a table with the columns user_id, item_id, rating and, if kept, timestamp."""
         columns = {

@@ -171,7 +171,10 @@ class WeightedSums:
                 end,
             )
 
-        _parallel.for_ranges(work, len(sums), size=256, threads=_parallel.thread_count(threads))
+        count = _parallel.thread_count(threads)
+        # Several ranges a thread even out rows of different length; sums do not depend on them.
+        size = -(-len(sums) // (8 * count))
+        _parallel.for_ranges(work, len(sums), size=size, threads=count)
         return sums
 
 
