@@ -6,9 +6,10 @@ namespace {
 
 InstructionSet ask() noexcept {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-  // IFMA brings the 52-bit multiply that the integer kernels are built on.
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512ifma")) {
+  // IFMA brings the 52-bit multiply, VNNI the sums of 16-bit products that the kernels build on.
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512vnni")) {
     return InstructionSet::avx512;
   }
 #endif

@@ -13,6 +13,9 @@
 #include "cpu.hpp"
 #include "csr.hpp"
 #include "grid_sums.hpp"
+#include "pack.hpp"
+#include "residual_sums.hpp"
+#include "ridge.hpp"
 #include "ziggurat.hpp"
 
 namespace nb = nanobind;
@@ -70,6 +73,77 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
   nb::gil_scoped_release released;
   tacit::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
                    {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data());
+}
+
+void pack_rows(Matrix<const double> features, Matrix<std::int16_t> out, std::size_t begin,
+               std::size_t end) {
+  require(out.shape(0) == features.shape(0) && out.shape(1) >= features.shape(1),
+          "features and out differ in shape");
+  require(begin <= end && end <= out.shape(0), "rows out of range");
+  bool finite;
+  {
+    nb::gil_scoped_release released;
+    finite = tacit::pack_rows(features.data(), features.shape(1), out.shape(1),
+                              tacit::Residuals::norm, begin, end, out.data());
+  }
+  require(finite, "features must be finite numbers");
+}
+
+void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
+                Vector<const float> targets, Matrix<const float> features,
+                Vector<const double> weighted, Vector<const double> fixed, Matrix<float> out,
+                std::size_t begin, std::size_t end) {
+  const std::size_t width = features.shape(1);
+  require(columns.size() == targets.size(), "columns and targets differ in length");
+  require(out.shape(0) + 1 == starts.size() && out.shape(1) == width,
+          "out must have a row for each row of the table and the features' width");
+  require(weighted.size() == width && fixed.size() == width,
+          "give a regularization for each column");
+  require_rows(starts, begin, end, columns.size());
+  nb::gil_scoped_release released;
+  tacit::ridge_rows({starts.data(), columns.data(), targets.data(), features.data(),
+                     features.shape(0), width, weighted.data(), fixed.data()},
+                    begin, end, out.data());
+}
+
+// One side of the factorization, its arrays of one length.
+tacit::Side side(const Matrix<const std::int16_t>& features, const Matrix<const float>& lines) {
+  require(features.shape(0) == lines.shape(0) && lines.shape(1) == 2,
+          "features and lines differ in length");
+  return {features.data(), lines.data(), features.shape(0)};
+}
+
+void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
+                   Vector<const std::int32_t> values, std::array<std::int32_t, 2> value_range,
+                   std::array<std::int32_t, 2> prediction_range, std::size_t first,
+                   Matrix<const std::int16_t> row_features, Matrix<const float> row_lines,
+                   Matrix<const std::int16_t> column_features, Matrix<const float> column_lines,
+                   Matrix<std::int64_t> row_sums, Matrix<std::int64_t> column_sums,
+                   Vector<std::int64_t> squares, std::size_t begin, std::size_t end,
+                   bool portable) {
+  const std::size_t stride = row_features.shape(1), width = row_sums.shape(1);
+  const auto rows = side(row_features, row_lines);
+  const auto others = side(column_features, column_lines);
+  require(columns.size() == values.size(), "columns and values differ in length");
+  require(rows.rows + 1 == starts.size(), "starts must have one entry more than there are rows");
+  require(stride > 0 && stride % 32 == 0 && stride <= tacit::Residuals::stride_max,
+          "features must be padded to a multiple of 32 columns");
+  require(first <= std::min<std::size_t>(32, width), "too many columns left out of the prediction");
+  require(column_features.shape(1) == stride && column_sums.shape(1) == width && width <= stride,
+          "features and sums differ in width");
+  require(row_sums.shape(0) == rows.rows && squares.size() == rows.rows &&
+              column_sums.shape(0) == others.rows,
+          "features and sums differ in length");
+  require_rows(starts, begin, end, columns.size());
+  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  const tacit::Residuals pass{starts.data(),       columns.data(),      values.data(),
+                              value_range[0],      value_range[1],      prediction_range[0],
+                              prediction_range[1], stride,              first};
+  require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
+  require(pass.largest() <= tacit::Residuals::residual_max, "a residual could exceed 15 bits");
+  nb::gil_scoped_release released;
+  tacit::residual_sums(pass, rows, others, begin, end,
+                       {width, row_sums.data(), column_sums.data(), squares.data()}, set);
 }
 
 template <typename T>
@@ -186,6 +260,20 @@ NB_MODULE(_core, module) {
   module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
              "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "Exact integer sums of value times feature by row.");
+
+  module.def("residual_sums", &residual_sums, "starts"_a, "columns"_a, "values"_a,
+             "value_range"_a, "prediction_range"_a, "first"_a, "row_features"_a, "row_lines"_a,
+             "column_features"_a, "column_lines"_a,
+             "row_sums"_a.noconvert(), "column_sums"_a.noconvert(), "squares"_a.noconvert(),
+             "begin"_a, "end"_a, "portable"_a = false,
+             "Exact sums of residual times feature, by row and by column.");
+  module.def("pack_rows", &pack_rows, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
+             "Round feature rows to the grid of residual_sums.");
+  module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "features"_a,
+             "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
+             "Regularized least squares by row.");
+  module.attr("RESIDUAL_NORM") = tacit::Residuals::norm;
+  module.attr("RESIDUAL_MAX") = tacit::Residuals::residual_max;
 
   module.def("count_keys", &count_keys, "keys"_a, "counts"_a.noconvert(),
              "Add the number of each key to counts.");

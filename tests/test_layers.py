@@ -20,6 +20,10 @@ LAYERS = [
     "_parallel",
     "data",
     "privacy",
+    "solvers",
+    "release",
+    "evaluate",
+    "training",
     "cli",
 ]
 

@@ -7,6 +7,8 @@ import numpy.typing as npt
 
 SIGMA_MIN: float
 SIGMA_MAX: float
+RESIDUAL_NORM: int
+RESIDUAL_MAX: int
 
 def compiler() -> str: ...
 def instruction_set() -> str: ...
@@ -19,6 +21,38 @@ def grid_sums(
     highest: int,
     features: npt.NDArray[np.int32],
     out: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
+) -> None: ...
+def residual_sums(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.int32],
+    value_range: tuple[int, int],
+    prediction_range: tuple[int, int],
+    first: int,
+    row_features: npt.NDArray[np.int16],
+    row_lines: npt.NDArray[np.float32],
+    column_features: npt.NDArray[np.int16],
+    column_lines: npt.NDArray[np.float32],
+    row_sums: npt.NDArray[np.int64],
+    column_sums: npt.NDArray[np.int64],
+    squares: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+def pack_rows(
+    features: npt.NDArray[np.float64], out: npt.NDArray[np.int16], begin: int, end: int
+) -> None: ...
+def ridge_rows(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    targets: npt.NDArray[np.float32],
+    features: npt.NDArray[np.float32],
+    weighted: npt.NDArray[np.float64],
+    fixed: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float32],
     begin: int,
     end: int,
 ) -> None: ...

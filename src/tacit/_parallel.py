@@ -1,10 +1,14 @@
 """Work on ranges of rows in threads; kernels release the GIL."""
 
 import os
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import lru_cache
 
 from tacit import _validate
+
+_inside = threading.local()
 
 
 def thread_count(threads: int | None) -> int:
@@ -18,19 +22,58 @@ def thread_count(threads: int | None) -> int:
 def for_ranges(work: Callable[[int, int], None], total: int, *, size: int, threads: int) -> None:
     """Call work(begin, end) for consecutive ranges of `size` that cover `total` rows.
 
-    Ranges do not depend on the number of threads. An exception ends the call after the ranges
-    under way are done.
+    Ranges do not depend on the number of threads; the calling thread is one of them. An exception
+    ends the call after the ranges under way are done. Inside `work`, ranges are worked on in turn.
     """
-    starts = range(0, total, size)
-    if threads == 1 or len(starts) <= 1:
-        for start in starts:
-            work(start, min(start + size, total))
+    ranges = _Ranges(work, total, size)
+    helpers = min(threads, len(ranges.starts)) - 1
+    if helpers < 1 or getattr(_inside, "work", False):
+        ranges.run()
         return
-    with ThreadPoolExecutor(min(threads, len(starts))) as pool:
-        tasks = [pool.submit(work, start, min(start + size, total)) for start in starts]
+    pool = _pool(os.getpid(), threads - 1)
+    tasks = [pool.submit(ranges.run) for _ in range(helpers)]
+    try:
+        ranges.run()
+    finally:
+        ranges.stop()
+        wait([task for task in tasks if not task.cancel()])
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
+
+
+@lru_cache(maxsize=8)
+def _pool(process: int, helpers: int) -> ThreadPoolExecutor:
+    """Return the helper threads of this process; starting some for every call takes longer."""
+    return ThreadPoolExecutor(helpers, thread_name_prefix=f"tacit-{process}")
+
+
+class _Ranges:
+    """Ranges that several threads take one after another."""
+
+    def __init__(self, work: Callable[[int, int], None], total: int, size: int) -> None:
+        self.starts = range(0, total, size)
+        self._work, self._total, self._size = work, total, size
+        self._left = iter(self.starts)
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Work on ranges until none is left; the first exception ends it for every thread."""
+        before, _inside.work = getattr(_inside, "work", False), True
         try:
-            for task in tasks:
-                task.result()
+            while (begin := self._take()) is not None:
+                self._work(begin, min(begin + self._size, self._total))
         except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
+            self.stop()
             raise
+        finally:
+            _inside.work = before
+
+    def stop(self) -> None:
+        """Hand out no more ranges."""
+        with self._lock:
+            self._left = iter(range(0))
+
+    def _take(self) -> int | None:
+        with self._lock:
+            return next(self._left, None)

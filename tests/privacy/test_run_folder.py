@@ -104,10 +104,10 @@ def test_other_sums_or_queries_are_refused(tmp_path: Path, table: FixedSums, sha
 
 def test_a_use_is_bound_at_once(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
-    place.bind(0, "one")
-    place.bind(0, "one")
+    place.bind(0, ["one"])
+    place.bind(0, ["one"])
     with pytest.raises(NoiseReuse, match="other sums"):
-        place.bind(0, "another")
+        place.bind(0, ["another"])
 
 
 def test_a_closed_folder_cannot_be_used(tmp_path: Path) -> None:

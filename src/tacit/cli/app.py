@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tacit._version import __version__
-from tacit.cli import budget, data, demo, doctor
+from tacit.cli import budget, data, demo, doctor, train
 from tacit.cli.console import fail, prepare, warn
 from tacit.errors import CheckFailed, TacitError
 
@@ -27,6 +27,10 @@ app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.command(name="demo", epilog="Example: tacit demo")(demo.demo)
 app.command(name="doctor", epilog="Example: tacit doctor --json")(doctor.doctor)
+
+app.command(
+    name="train", epilog="Example: tacit train ratings.csv --scale 1:5 --epsilon 10 -o release"
+)(train.train)
 
 # Typer re-exports BadParameter but not its base, the error of every misuse of the command line.
 _UsageError: Any = typer.BadParameter.__base__

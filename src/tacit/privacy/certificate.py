@@ -191,6 +191,8 @@ def read_ledger(path: str | Path) -> Ledger:
     if path.is_dir() and (path / "ledger.jsonl").is_file():
         return read_journal(path / "ledger.jsonl")
     document = _json.read(file)
+    if path.is_dir() and isinstance(document, dict) and "certificate" in document:
+        document = document["certificate"]
     kind = document.get("format") if isinstance(document, dict) else None
     if kind not in (FORMAT, LEDGER_FORMAT):
         raise InvalidDocument(f"{file} is neither a Tacit certificate nor a ledger")

@@ -7,6 +7,7 @@ order. What it returns may be published; what goes in may not.
 import json
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import NoReturn
@@ -22,8 +23,8 @@ from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import sampler
 from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise
-from tacit.privacy.query import BoundedQuery, Measurement
-from tacit.privacy.run_folder import RunFolder
+from tacit.privacy.query import BoundedQuery, JointMeasurement, Measurement
+from tacit.privacy.run_folder import TOGETHER_MAX, RunFolder
 from tacit.privacy.units import Unit
 
 RESERVE = 1e-5
@@ -45,6 +46,9 @@ class Gate:
     folder
         Keeps ledger and noise key on disk, so that an interrupted run can go on with the same
         noise; see `RunFolder`. Takes the place of `noise`.
+    position
+        How many events of a resumed run to skip, whose results the caller has kept; they count
+        towards the budget.
     threads
         How many threads draw noise; the result does not depend on it.
     """
@@ -56,6 +60,7 @@ class Gate:
         unit: Unit,
         noise: NoiseSource | None = None,
         folder: RunFolder | None = None,
+        position: int = 0,
         threads: int | None = None,
     ) -> None:
         if noise is not None and folder is not None:
@@ -69,8 +74,15 @@ class Gate:
         self._ledger = folder.ledger if folder else Ledger()
         self._threads = _parallel.thread_count(threads)
         self._lock = threading.Lock()
-        self._position = 0
+        booked = self._ledger.events
+        if not 0 <= position <= len(booked):
+            raise NoiseReuse("the run cannot go on from events that its ledger does not have")
+        self._position = position
         self._spent = _Spent()
+        for event in booked[:position]:
+            if not isinstance(event, GaussianRelease) or event.unit is not self.unit:
+                raise NoiseReuse("the ledger of the run holds what this gate never books")
+            self._spent = self._after(event, self._spent)
 
     def __reduce__(self) -> NoReturn:
         raise NoiseReuse("a gate cannot be copied: both copies would draw the same noise")
@@ -79,6 +91,11 @@ class Gate:
     def ledger(self) -> Ledger:
         """A copy of the ledger as it stands."""
         return Ledger(self._ledger.events, run=self._ledger.run)
+
+    @property
+    def position(self) -> int:
+        """How many events of the run have been released or skipped."""
+        return self._position
 
     def plan(self, query: BoundedQuery, share: float) -> GaussianRelease:
         """Return the event that releasing `query` with a share of the budget's μ² would book.
@@ -109,7 +126,12 @@ class Gate:
             coordinates=query.coordinates,
             sampler_error=sampler.relative_error(sigma),
             sampler_tail=sampler.TAIL,
+            flaw=query.flaw,
         )
+
+    def noise_scale(self, query: BoundedQuery, share: float) -> float:
+        """Return the noise scale of a release, in the units of what it returns; public."""
+        return self.plan(query, share).noise_scale
 
     def release(
         self, measurement: Measurement, values: npt.NDArray[np.int32], *, share: float
@@ -130,36 +152,69 @@ class Gate:
         NoiseReuse
             A resumed run asks for something else than it did before, or the run is complete.
         """
-        query = measurement.query
-        event = self.plan(query, share)
-        sums = measurement.exact(values, self._threads)
-        if sums.shape != query.shape or sums.dtype != np.int64:
-            raise InvalidParameter("a measurement must give 64-bit integers of its query's shape")
-        with self._lock:
-            position, spent = self._position, self._after(event)
-            self._noise.secret()  # raises if the noise cannot be used, before anything is booked
-            self._book(position, event)
-            if self._folder:
-                facts = json.dumps(asdict(query), sort_keys=True).encode()
-                use = self._noise.fingerprint(position, facts, np.ascontiguousarray(sums).data)
-                self._folder.bind(position, use)
-            self._spent = spent
-            self._position = position + 1
-            return self._noised(sums, position, query, event)
+        (released,) = self.release_together(_Alone(measurement), values, shares=(share,))
+        return released
 
-    def _book(self, position: int, event: GaussianRelease) -> None:
-        """Book an event that is new; one that was booked before must be the same."""
+    def release_together(
+        self,
+        measurement: JointMeasurement,
+        values: npt.NDArray[np.int32],
+        *,
+        shares: Sequence[float],
+    ) -> tuple[npt.NDArray[np.float64], ...]:
+        """Release several tables that are computed together, each for its share of μ².
+
+        Like `release` for each; all events are booked before any noise is drawn.
+        """
+        queries = measurement.queries
+        if not 0 < len(queries) <= TOGETHER_MAX:
+            raise InvalidParameter(f"release at most {TOGETHER_MAX} tables together")
+        events = [self.plan(query, share) for query, share in zip(queries, shares, strict=True)]
+        tables = measurement.exact(values, self._threads)
+        for query, sums in zip(queries, tables, strict=True):
+            if sums.shape != query.shape or sums.dtype != np.int64:
+                raise InvalidParameter("a measurement must give 64-bit integers of its shape")
+        with self._lock:
+            position, spent = self._position, self._spent
+            for event in events:
+                spent = self._after(event, spent)
+            self._noise.secret()  # raises if the noise cannot be used, before anything is booked
+            self._book(position, events)
+            if self._folder:
+                uses = [
+                    self._use(position + place, query, sums)
+                    for place, (query, sums) in enumerate(zip(queries, tables, strict=True))
+                ]
+                self._folder.bind(position, uses)
+            self._spent = spent
+            self._position = position + len(events)
+            drafts = [
+                _Draft(position + place, query, event, sums)
+                for place, (query, event, sums) in enumerate(
+                    zip(queries, events, tables, strict=True)
+                )
+            ]
+            return self._noised(drafts)
+
+    def _book(self, position: int, events: list[GaussianRelease]) -> None:
+        """Book events that are new; those that were booked before must be the same."""
         booked = self._ledger.events
-        if position < len(booked):
-            if self._folder is None or booked[position] != event:
+        for place, (known, event) in enumerate(zip(booked[position:], events, strict=False)):
+            if self._folder is None or known != event:
                 raise NoiseReuse(
-                    f"event {position} of this run was {booked[position].purpose!r} with other "
+                    f"event {position + place} of this run was {known.purpose!r} with other "
                     "parameters; resume with the same configuration or begin a new run"
                 )
-            return
-        if self._folder:
-            self._folder.book(event)
-        self._ledger.append(event)
+        new = events[max(0, len(booked) - position) :]
+        if self._folder and new:
+            self._folder.book(new)
+        for event in new:
+            self._ledger.append(event)
+
+    def _use(self, event: int, query: BoundedQuery, sums: npt.NDArray[np.int64]) -> str:
+        """Return a fingerprint of what the noise of an event is added to."""
+        facts = json.dumps(asdict(query), sort_keys=True).encode()
+        return self._noise.fingerprint(event, facts, np.ascontiguousarray(sums).data)
 
     def close(self) -> None:
         """Complete the run: erase the noise key, here and on disk. The ledger stays."""
@@ -168,9 +223,9 @@ class Gate:
             if self._folder:
                 self._folder.erase_key()
 
-    def _after(self, event: GaussianRelease) -> "_Spent":
+    def _after(self, event: GaussianRelease, before: "_Spent") -> "_Spent":
         """Return the cost after `event`, or raise if the budget does not cover it."""
-        spent = self._spent.plus(event)
+        spent = before.plus(event)
         if spent.square > Fraction(self.mu * (1 + MARGIN)) ** 2:
             raise BudgetExceeded(
                 "the shares of the releases add up to more than the budget; nothing was released"
@@ -187,28 +242,54 @@ class Gate:
             )
         return spent
 
-    def _noised(
-        self,
-        sums: npt.NDArray[np.int64],
-        position: int,
-        query: BoundedQuery,
-        event: GaussianRelease,
-    ) -> npt.NDArray[np.float64]:
-        table = _core.Ziggurat(math.ldexp(event.noise_scale, -query.exponent))
-        rows, width = query.shape
-        size = max(1, BLOCK // width)
-        released = np.empty(query.shape, dtype=np.float64)
+    def _noised(self, drafts: list["_Draft"]) -> tuple[npt.NDArray[np.float64], ...]:
+        """Return exact sums with noise. The blocks of all tables are shared among the threads."""
+        blocks = [(draft, block) for draft in drafts for block in range(draft.blocks)]
 
         def work(begin: int, end: int) -> None:
-            noise = self._noise.integers(
-                table, event=position, block=begin // size, count=(end - begin) * width
-            )
-            noise = noise.reshape(end - begin, width)
-            noise += sums[begin:end]
-            np.multiply(noise, query.step, out=released[begin:end])
+            for draft, block in blocks[begin:end]:
+                draft.add_noise(self._noise, block)
 
-        _parallel.for_ranges(work, rows, size=size, threads=self._threads)
-        return released
+        _parallel.for_ranges(work, len(blocks), size=1, threads=self._threads)
+        return tuple(draft.released for draft in drafts)
+
+
+class _Draft:
+    """A table while noise is added to it, block by block; a block has whole rows."""
+
+    def __init__(
+        self, event: int, query: BoundedQuery, facts: GaussianRelease, sums: npt.NDArray[np.int64]
+    ) -> None:
+        self._event, self._sums, self._step = event, sums, query.step
+        self._table = _core.Ziggurat(math.ldexp(facts.noise_scale, -query.exponent))
+        rows, self._width = query.shape
+        self._size = max(1, BLOCK // self._width)
+        self.blocks = -(-rows // self._size)
+        self.released = np.empty(query.shape, dtype=np.float64)
+
+    def add_noise(self, source: NoiseSource, block: int) -> None:
+        rows = slice(block * self._size, (block + 1) * self._size)
+        sums = self._sums[rows]
+        noise = source.integers(self._table, event=self._event, block=block, count=sums.size)
+        noise = noise.reshape(sums.shape)
+        noise += sums
+        np.multiply(noise, self._step, out=self.released[rows])
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """One measurement as a joint one."""
+
+    measurement: Measurement
+
+    @property
+    def queries(self) -> tuple[BoundedQuery, ...]:
+        return (self.measurement.query,)
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> tuple[npt.NDArray[np.int64], ...]:
+        return (self.measurement.exact(values, threads),)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ class BoundedQuery:
 
     For every pair of neighbouring data sets under `unit`, along the same released history, the
     tables differ by at most `sensitivity` steps in L2 norm and in at most `coordinates` entries.
-    `reason` says why, in words.
+    `reason` says why, in words. If a published bound has no valid proof, `flaw` says why not, and
+    what is released under it is only claimed to be private.
     """
 
     purpose: str
@@ -40,6 +41,7 @@ class BoundedQuery:
     coordinates: int
     magnitude: int
     reason: str
+    flaw: str | None = None
 
     def __post_init__(self) -> None:
         _validate.text("purpose", self.purpose, "say what the table is for")
@@ -85,6 +87,19 @@ class Measurement(Protocol):
         """Return the exact sums, which obey the bound. Reads private data."""
 
 
+class JointMeasurement(Protocol):
+    """Several tables of private sums that are computed together."""
+
+    @property
+    def queries(self) -> tuple[BoundedQuery, ...]:
+        """The public facts of each table, its bound among them."""
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return the exact sums, which obey the bounds. Reads private data."""
+
+
 class WeightedSums:
     """For each row, Σ value × feature over the row's ratings, under unit `value`.
 
@@ -115,21 +130,11 @@ class WeightedSums:
         value_grid: ValueGrid,
         feature_grid: FeatureGrid,
     ) -> None:
-        # Copies that nobody can change: what is checked here must still hold when it is used.
-        starts = _frozen("starts", starts, np.int64)
-        columns = _frozen("columns", columns, np.int32)
-        features = _frozen("features", features, np.int32)
+        features = frozen("features", features, np.int32)
         if not feature_grid.fits(features).all():
             raise InvalidParameter("a feature row is longer than 1; quantise it with its grid")
+        starts, columns = checked_pattern(starts, columns, features.shape[0])
         degrees = np.diff(starts)
-        if starts.size < 2 or starts[0] != 0 or starts[-1] != columns.size or degrees.min() < 0:
-            raise InvalidParameter("starts must rise from 0 to the number of entries")
-        if columns.size and not 0 <= columns.min() <= columns.max() < features.shape[0]:
-            raise InvalidParameter("columns must refer to rows of the features")
-        rises = np.diff(columns) > 0
-        rises[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < columns.size)] - 1] = True
-        if not rises.all():
-            raise InvalidParameter("columns must rise within each row: no pair may come twice")
         self._starts, self._columns, self._features = starts, columns, features
         self._grid = value_grid
         largest = max(abs(value_grid.lowest), abs(value_grid.highest))
@@ -178,7 +183,26 @@ class WeightedSums:
         return sums
 
 
-def _frozen(name: str, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+def checked_pattern(
+    starts: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], width: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return copies of compressed rows that refer to `width` columns, each pair once, or raise."""
+    starts = frozen("starts", starts, np.int64)
+    columns = frozen("columns", columns, np.int32)
+    degrees = np.diff(starts)
+    if starts.size < 2 or starts[0] != 0 or starts[-1] != columns.size or degrees.min() < 0:
+        raise InvalidParameter("starts must rise from 0 to the number of entries")
+    if columns.size and not 0 <= columns.min() <= columns.max() < width:
+        raise InvalidParameter("columns must refer to rows of the features")
+    rises = np.diff(columns) > 0
+    rises[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < columns.size)] - 1] = True
+    if not rises.all():
+        raise InvalidParameter("columns must rise within each row: no pair may come twice")
+    return starts, columns
+
+
+def frozen(name: str, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """Return a copy that nobody can change: what is checked must still hold when it is used."""
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
         raise InvalidParameter(f"{name} must be an array of integers")
     copy = np.array(array, dtype=dtype, order="C")

@@ -6,6 +6,7 @@
       ledger.jsonl        one line for the run, then one for each event, appended before its noise
       key.json            the noise key and what it is bound to; erased when the run completes
       uses.jsonl          fingerprints of what each event's noise was added to; erased likewise
+      state               what a solver needs to go on from the middle; erased likewise
 
 A line counts once it has reached the disk. A crash can leave a last line unfinished: its event was
 not booked yet, so no noise was drawn for it, and it is cut off when the run is resumed. A ledger
@@ -14,10 +15,12 @@ that lacks an event whose noise was used is refused.
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import secrets
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,10 @@ from tacit.privacy.noise.source import NoiseSource, SecureNoise
 
 _BINDING = 2**47
 """Stands for the whole run where a fingerprint is of an event; no run has so many events."""
+
+
+TOGETHER_MAX = 2
+"""Most events of one joint release."""
 
 
 class RunFolder:
@@ -104,23 +111,60 @@ class RunFolder:
             raise
         return cls(path, lock, ledger, noise, uses)
 
-    def book(self, event: Event) -> None:
-        """Append an event to the ledger on disk; returns when it has reached it."""
+    def book(self, events: Sequence[Event]) -> None:
+        """Append events to the ledger on disk; returns when they have reached it."""
         self._check_held()
-        _append(self.path / "ledger.jsonl", event_to_dict(event))
+        _append(self.path / "ledger.jsonl", *map(event_to_dict, events))
 
-    def bind(self, event: int, use: str) -> None:
-        """Tie the noise of an event to what it is added to, or raise if that was something else."""
+    def bind(self, first: int, uses: Sequence[str]) -> None:
+        """Tie the noise of events, counted from `first`, to what it is added to.
+
+        Raises, changing nothing, if one of them was used for something else before.
+        """
         self._check_held()
-        known = self._uses.get(event)
-        if known is None:
-            _append(self.path / "uses.jsonl", {"event": event, "use": use})
-            self._uses[event] = use
-        elif known != use:
-            raise NoiseReuse(
-                f"the noise of event {event} was drawn for other sums; adding it to these would "
-                "reveal the difference; begin a new run"
-            )
+        asked = dict(enumerate(uses, start=first))
+        for event, use in asked.items():
+            if self._uses.get(event, use) != use:
+                raise NoiseReuse(
+                    f"the noise of event {event} was drawn for other sums; adding it to these "
+                    "would reveal the difference; begin a new run"
+                )
+        new = [event for event in asked if event not in self._uses]
+        if new:
+            # One line, which a crash leaves whole or not at all.
+            line = {"event": new[0], "uses": [asked[event] for event in new]}
+            _append(self.path / "uses.jsonl", line)
+            self._uses |= asked
+
+    def save_state(self, position: int, content: bytes) -> None:
+        """Keep what a solver needs to go on after `position` events, in place of what was kept."""
+        self._check_held()
+        draft, file = self.path / "state.new", self.path / "state"
+        try:
+            draft.touch(mode=0o600)
+            with draft.open("wb") as stream:
+                stream.write(_state_header(position, content) + content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            draft.replace(file)
+            _sync_folder(self.path)
+        except OSError as error:
+            raise InvalidDocument(f"cannot write {file}: {error.strerror}") from None
+
+    def read_state(self) -> tuple[int, bytes] | None:
+        """Return what `save_state` kept, or None if there is nothing whole that fits the ledger.
+
+        Without it the run is repeated from its beginning, with the same noise.
+        """
+        self._check_held()
+        try:
+            header, _, content = (self.path / "state").read_bytes().partition(b"\n")
+        except OSError:
+            return None
+        number = header.split(b" ")[0]
+        position = int(number) if number.isdigit() and len(number) < 16 else -1
+        whole = header + b"\n" == _state_header(position, content)
+        return (position, content) if whole and position <= len(self._uses) else None
 
     def close(self) -> None:
         """Let go of the folder, so that it can be resumed."""
@@ -130,6 +174,7 @@ class RunFolder:
 
     def erase_key(self) -> None:
         """Overwrite and remove the key and the uses, and let go of the folder; the ledger stays."""
+        self.noise.erase()
         if self._lock is not None:
             _erase(self.path)
         self.close()
@@ -141,7 +186,7 @@ class RunFolder:
 
 def _erase(path: Path) -> None:
     """Overwrite and remove what is secret; can be repeated after a crash."""
-    for name in ("key.json", "uses.jsonl"):
+    for name in ("key.json", "uses.jsonl", "state", "state.new"):
         file = path / name
         if not file.exists():
             continue
@@ -203,29 +248,43 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> NoiseSour
 
 
 def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:
-    """Return the uses: of the events in order, all but perhaps the last."""
+    """Return the uses: of the events in order, all but perhaps those of the last release."""
     header, *lines = _read_lines(path, repair=True)
-    events = len(ledger.events)
-    expected = [{"event": place, "use": line.get("use")} for place, line in enumerate(lines)]
-    if header != {"run": ledger.run} or lines != expected:
-        raise InvalidDocument(f"{path} is damaged; begin a new run")
-    if not events - 1 <= len(lines) <= events:
+    damaged = InvalidDocument(f"{path} is damaged; begin a new run")
+    if header != {"run": ledger.run}:
+        raise damaged
+    uses: list[str] = []
+    for line in lines:
+        together = line.get("uses")
+        known = isinstance(together, list) and 0 < len(together) <= TOGETHER_MAX
+        if not known or line != {"event": len(uses), "uses": together}:
+            raise damaged
+        uses += together
+    if not len(ledger.events) - TOGETHER_MAX <= len(uses) <= len(ledger.events):
         raise InvalidDocument(
             f"{path} does not fit the ledger beside it: one of them lost lines; begin a new run"
         )
-    return {line["event"]: line["use"] for line in lines}
+    return dict(enumerate(uses))
 
 
-def _append(path: Path, document: dict[str, Any], *, new: bool = False) -> None:
-    """Append one line to a file, or to a new one, and return when it has reached the disk."""
-    line = json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n"
+def _state_header(position: int, content: bytes) -> bytes:
+    digest = hashlib.blake2b(content, key=b"%d" % position, digest_size=32)
+    return b"%d %s\n" % (position, digest.hexdigest().encode())
+
+
+def _append(path: Path, *documents: dict[str, Any], new: bool = False) -> None:
+    """Append a line for each document to a file, or to a new one.
+
+    Returns when they have reached the disk.
+    """
+    lines = [json.dumps(each, ensure_ascii=False, allow_nan=False) + "\n" for each in documents]
     try:
         mode = os.O_CREAT | os.O_EXCL if new else 0
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | mode, 0o600)
         try:
             size = os.fstat(handle).st_size
             try:
-                data = line.encode()
+                data = "".join(lines).encode()
                 while data:
                     data = data[os.write(handle, data) :]
                 os.fsync(handle)

@@ -1,0 +1,333 @@
+#include "residual_sums.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tacit {
+
+namespace {
+
+// Adding and subtracting this rounds a float below 2^22 to a whole number, ties to even.
+constexpr float rounder = 0x1.8p23f;
+
+// The prediction of a rating minus its value; one that is not a number counts as the floor.
+inline std::int32_t residual(const Residuals& pass, float prediction, std::int32_t value) {
+  const auto floor = static_cast<float>(pass.floor), ceiling = static_cast<float>(pass.ceiling);
+  const float raised = prediction > floor ? prediction : floor;
+  const float inside = raised < ceiling ? raised : ceiling;
+  const float rounded = (inside + rounder) - rounder;
+  return static_cast<std::int32_t>(rounded) - std::clamp(value, pass.lowest, pass.highest);
+}
+
+void check_columns(std::uint32_t largest, const Side& columns) {
+  if (largest >= columns.rows) throw std::out_of_range("a column has no features");
+}
+
+void pass_portable(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
+                   std::size_t end, const ResidualOutput& out) {
+  const std::size_t width = out.width;
+  for (std::size_t row = begin; row < end; ++row) {
+    const std::int16_t* own = rows.features + row * pass.stride;
+    std::int64_t* row_sum = out.row_sums + row * width;
+    const float base = rows.lines[2 * row], scale = rows.lines[2 * row + 1];
+    std::fill_n(row_sum, width, 0);
+    std::int64_t squares = 0;
+    for (std::int64_t entry = pass.starts[row]; entry < pass.starts[row + 1]; ++entry) {
+      const auto column = static_cast<std::uint32_t>(pass.columns[entry]);
+      check_columns(column, columns);
+      const std::int16_t* other = columns.features + column * pass.stride;
+      std::int64_t* column_sum = out.column_sums + column * width;
+      std::int32_t product = 0;
+      for (std::size_t k = pass.first; k < width; ++k) product += own[k] * other[k];
+      const float* line = columns.lines + 2 * column;
+      const float prediction =
+          (base + line[0]) + (scale * line[1]) * static_cast<float>(product);
+      const std::int32_t r = residual(pass, prediction, pass.values[entry]);
+      squares += std::int64_t{r} * r;
+      for (std::size_t k = 0; k < width; ++k) {
+        row_sum[k] += r * other[k];
+        column_sum[k] += r * own[k];
+      }
+    }
+    out.squares[row] = squares;
+  }
+}
+
+#if defined(__x86_64__)
+
+#define TACIT_AVX512 \
+  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vnni")))
+
+constexpr std::size_t lanes = 32;  // 16-bit features in a vector
+constexpr int batch = 16;          // ratings of a row that are worked on together
+
+// Memory for one vector after another, aligned to cache lines.
+template <typename T>
+class Aligned {
+ public:
+  explicit Aligned(std::size_t size)
+      : data_(static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t{64}))) {
+    std::fill_n(data_, size, T{});
+  }
+  ~Aligned() { ::operator delete(data_, std::align_val_t{64}); }
+  Aligned(const Aligned&) = delete;
+  Aligned& operator=(const Aligned&) = delete;
+  T* data() { return data_; }
+
+ private:
+  T* data_;
+};
+
+// Unpacking the halves of two vectors puts column 8q + w at lane 4q + w of the low sums and column
+// 8q + 4 + w at the same lane of the high ones. Adds such 32-bit sums, 16 low and 16 high, to at
+// most 32 64-bit sums in the order of columns, and clears them.
+TACIT_AVX512 inline void spill(std::int32_t* sums, std::size_t width, std::int64_t* out) {
+  const __m512i low = _mm512_load_si512(sums), high = _mm512_load_si512(sums + 16);
+  const __m512i front = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
+  const __m512i back = _mm512_add_epi32(front, _mm512_set1_epi32(8));
+  const __m512i ordered[2] = {_mm512_permutex2var_epi32(low, front, high),
+                              _mm512_permutex2var_epi32(low, back, high)};
+  for (std::size_t k = 0; k < width; k += 8, out += 8) {
+    const auto there = static_cast<__mmask8>((1u << std::min<std::size_t>(8, width - k)) - 1);
+    const __m512i pair = ordered[k / 16];
+    const __m256i part = k % 16 ? _mm512_extracti64x4_epi64(pair, 1) : _mm512_castsi512_si256(pair);
+    const __m512i sum = _mm512_maskz_loadu_epi64(there, out);
+    _mm512_mask_storeu_epi64(out, there, _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(part)));
+  }
+  _mm512_store_si512(sums, _mm512_setzero_si512());
+  _mm512_store_si512(sums + 16, _mm512_setzero_si512());
+}
+
+// The sums over the lanes of each of 16 vectors.
+TACIT_AVX512 inline __m512i sum_lanes(const __m512i* p) {
+  __m512i a[8], b[4];
+  for (int i = 0; i < 8; ++i) {
+    a[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(p[2 * i], p[2 * i + 1]),
+                            _mm512_unpackhi_epi32(p[2 * i], p[2 * i + 1]));
+  }
+  for (int i = 0; i < 4; ++i) {
+    b[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(a[2 * i], a[2 * i + 1]),
+                            _mm512_unpackhi_epi64(a[2 * i], a[2 * i + 1]));
+  }
+  const __m512i c = _mm512_add_epi32(_mm512_shuffle_i32x4(b[0], b[1], 0x88),
+                                     _mm512_shuffle_i32x4(b[0], b[1], 0xdd));
+  const __m512i d = _mm512_add_epi32(_mm512_shuffle_i32x4(b[2], b[3], 0x88),
+                                     _mm512_shuffle_i32x4(b[2], b[3], 0xdd));
+  return _mm512_add_epi32(_mm512_shuffle_i32x4(c, d, 0x88), _mm512_shuffle_i32x4(c, d, 0xdd));
+}
+
+// What a pass over some rows needs; N is the number of vectors in a row, 0 if known only here.
+template <int N>
+struct Pass {
+  const Residuals& pass;
+  const Side& rows;
+  const Side& columns;
+  const ResidualOutput& out;
+  Aligned<std::int32_t> column_sums{columns.rows * pass.stride};
+  Aligned<std::int16_t> nothing{pass.stride};  // the features of a rating that is not there
+  static constexpr int room = N ? N : Residuals::stride_max / lanes;
+
+  std::size_t count() const { return N ? N : pass.stride / lanes; }
+
+  // Up to 16 ratings of a row: their features, sums and residuals.
+  struct Batch {
+    alignas(64) double lines[batch];  // base and scale of each column, as two floats
+    const std::int16_t* features[batch];
+    std::int32_t* sums[batch];
+    alignas(64) std::int32_t residuals[batch];  // in the low half; that of the next in the high
+  };
+
+  // Ratings [entry, stop) of a row; so few that no sum leaves 32 bits.
+  TACIT_AVX512 void segment(std::size_t row, std::int64_t entry, std::int64_t stop) {
+    const std::size_t stride = count() * lanes;
+    const std::int16_t* features = rows.features + row * stride;
+    const __m512i zero = _mm512_setzero_si512();
+    alignas(64) __m512i own[room], low[room], high[room], sum_low[room], sum_high[room];
+    for (std::size_t n = 0; n < count(); ++n) {
+      own[n] = _mm512_loadu_si512(features + lanes * n);
+      low[n] = _mm512_unpacklo_epi16(own[n], zero);
+      high[n] = _mm512_unpackhi_epi16(own[n], zero);
+      sum_low[n] = sum_high[n] = zero;
+    }
+    own[0] = _mm512_maskz_mov_epi16(static_cast<__mmask32>(~((1ull << pass.first) - 1)), own[0]);
+    __m512i squares = zero;
+    for (; entry < stop; entry += batch) {
+      const int size = static_cast<int>(std::min<std::int64_t>(batch, stop - entry));
+      Batch now;
+      __m512i products[batch];
+      const std::int32_t* place = pass.columns + entry;
+      if (size == batch) {
+#pragma GCC unroll 16
+        for (int i = 0; i < batch; ++i) {
+          const auto column = static_cast<std::size_t>(place[i]);
+          now.features[i] = columns.features + column * stride;
+          now.sums[i] = column_sums.data() + column * stride;
+          std::memcpy(now.lines + i, columns.lines + 2 * column, sizeof(double));
+          products[i] = product(own, now.features[i]);
+        }
+      } else {
+        for (int i = 0; i < batch; ++i) {
+          const auto column = static_cast<std::size_t>(i < size ? place[i] : 0);
+          now.features[i] = i < size ? columns.features + column * stride : nothing.data();
+          now.sums[i] = column_sums.data() + column * stride;
+          std::memcpy(now.lines + i, columns.lines + 2 * column, sizeof(double));
+          products[i] = product(own, now.features[i]);
+        }
+      }
+      const __m512i r = residuals(row, entry, size, now.lines, sum_lanes(products));
+      squares = _mm512_add_epi32(squares, _mm512_mullo_epi32(r, r));
+      const __m512i next = _mm512_slli_epi32(_mm512_alignr_epi32(zero, r, 1), 16);
+      _mm512_store_si512(now.residuals, _mm512_mask_blend_epi16(0xaaaaaaaau, r, next));
+      for (int i = 0; i < size; i += 2) {
+        const __m512i both = _mm512_set1_epi32(now.residuals[i]);
+        for (std::size_t n = 0; n < count(); ++n) {
+          const __m512i one = _mm512_loadu_si512(now.features[i] + lanes * n);
+          const __m512i two = _mm512_loadu_si512(now.features[i + 1] + lanes * n);
+          sum_low[n] = _mm512_dpwssd_epi32(sum_low[n], both, _mm512_unpacklo_epi16(one, two));
+          sum_high[n] = _mm512_dpwssd_epi32(sum_high[n], both, _mm512_unpackhi_epi16(one, two));
+        }
+        add(now.sums[i], both, low, high);
+        // The last of an odd number has a residual of zero beside it.
+        add(now.sums[i + 1], _mm512_set1_epi32(now.residuals[i + 1]), low, high);
+      }
+    }
+    for (std::size_t n = 0; n < count(); ++n) {
+      alignas(64) std::int32_t kept[lanes];
+      _mm512_store_si512(kept, sum_low[n]);
+      _mm512_store_si512(kept + 16, sum_high[n]);
+      const std::size_t width = std::min(lanes, out.width - n * lanes);
+      spill(kept, width, out.row_sums + row * out.width + n * lanes);
+    }
+    out.squares[row] += _mm512_reduce_add_epi64(
+        _mm512_add_epi64(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(squares)),
+                         _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(squares, 1))));
+  }
+
+  // The products of a row's features with another's, in 16 sums.
+  TACIT_AVX512 __m512i product(const __m512i* own, const std::int16_t* other) const {
+    __m512i sum = _mm512_dpwssd_epi32(_mm512_setzero_si512(), own[0], _mm512_loadu_si512(other));
+    for (std::size_t n = 1; n < count(); ++n) {
+      sum = _mm512_dpwssd_epi32(sum, own[n], _mm512_loadu_si512(other + lanes * n));
+    }
+    return sum;
+  }
+
+  // Predictions minus values of `size` ratings; zero for those that are not there.
+  TACIT_AVX512 __m512i residuals(std::size_t row, std::int64_t entry, int size,
+                                 const double* lines, __m512i products) const {
+    const auto there = static_cast<__mmask16>((1u << size) - 1);
+    const __m512 first = _mm512_load_ps(lines), last = _mm512_load_ps(lines + batch / 2);
+    const __m512i evens = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+    const __m512i odds = _mm512_add_epi32(evens, _mm512_set1_epi32(1));
+    const __m512 base = _mm512_permutex2var_ps(first, evens, last);
+    const __m512 scale = _mm512_permutex2var_ps(first, odds, last);
+    const __m512 prediction = _mm512_add_ps(
+        _mm512_add_ps(_mm512_set1_ps(rows.lines[2 * row]), base),
+        _mm512_mul_ps(_mm512_mul_ps(_mm512_set1_ps(rows.lines[2 * row + 1]), scale),
+                      _mm512_cvtepi32_ps(products)));
+    // If the prediction is not a number, the second operand is taken: the floor.
+    const __m512 raised =
+        _mm512_max_ps(prediction, _mm512_set1_ps(static_cast<float>(pass.floor)));
+    const __m512 inside = _mm512_min_ps(raised, _mm512_set1_ps(static_cast<float>(pass.ceiling)));
+    const __m512i value = _mm512_maskz_loadu_epi32(there, pass.values + entry);
+    const __m512i cut = _mm512_min_epi32(_mm512_max_epi32(value, _mm512_set1_epi32(pass.lowest)),
+                                         _mm512_set1_epi32(pass.highest));
+    return _mm512_maskz_sub_epi32(there, _mm512_cvtps_epi32(inside), cut);
+  }
+
+  // Add a row's features times a residual to the sums of a column.
+  TACIT_AVX512 void add(std::int32_t* sum, __m512i residual, const __m512i* low,
+                        const __m512i* high) const {
+    for (std::size_t n = 0; n < count(); ++n, sum += lanes) {
+      const __m512i first = _mm512_load_si512(sum), last = _mm512_load_si512(sum + 16);
+      _mm512_store_si512(sum, _mm512_dpwssd_epi32(first, residual, low[n]));
+      _mm512_store_si512(sum + 16, _mm512_dpwssd_epi32(last, residual, high[n]));
+    }
+  }
+
+  // The largest column that some rows refer to; a negative one counts as very large.
+  TACIT_AVX512 std::uint32_t largest_column(std::size_t begin, std::size_t end) const {
+    std::uint32_t largest = 0;
+    for (std::int64_t entry = pass.starts[begin]; entry < pass.starts[end]; ++entry) {
+      largest = std::max(largest, static_cast<std::uint32_t>(pass.columns[entry]));
+    }
+    return largest;
+  }
+
+  TACIT_AVX512 void run(std::size_t begin, std::size_t end) {
+    if (pass.starts[begin] < pass.starts[end]) check_columns(largest_column(begin, end), columns);
+    std::fill(out.row_sums + begin * out.width, out.row_sums + end * out.width, 0);
+    std::fill(out.squares + begin, out.squares + end, 0);
+    // A row meets a column once: so many rows, or ratings of one row, keep every sum in 32 bits.
+    const auto safe = std::max<std::int64_t>(
+        1, (std::int64_t{1} << 31) / (pass.largest() * Residuals::norm + 1) - 1);
+    // Features and sums of so many columns stay in the second cache.
+    const std::size_t tile = std::max<std::size_t>(64, (768 << 10) / (pass.stride * 6));
+    std::vector<std::int64_t> places(pass.starts + begin, pass.starts + end);
+    for (std::size_t top = begin; top < end; top += static_cast<std::size_t>(safe)) {
+      const std::size_t bottom = std::min(end, top + static_cast<std::size_t>(safe));
+      for (std::size_t limit = tile; limit < columns.rows + tile; limit += tile) {
+        for (std::size_t row = top; row < bottom; ++row) {
+          std::int64_t& place = places[row - begin];
+          const std::int64_t last = pass.starts[row + 1];
+          const std::int64_t stop =
+              limit >= columns.rows
+                  ? last
+                  : std::lower_bound(pass.columns + place, pass.columns + last,
+                                     static_cast<std::int32_t>(limit)) -
+                        pass.columns;
+          for (; place < stop; place = std::min(stop, place + safe)) {
+            segment(row, place, std::min(stop, place + safe));
+          }
+        }
+      }
+      std::int32_t* sums = column_sums.data();
+      for (std::size_t column = 0; column < columns.rows; ++column) {
+        for (std::size_t n = 0; n < count(); ++n, sums += lanes) {
+          const std::size_t width = std::min(lanes, out.width - n * lanes);
+          spill(sums, width, out.column_sums + column * out.width + n * lanes);
+        }
+      }
+    }
+  }
+};
+
+template <int N>
+void pass_vectors(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
+                  std::size_t end, const ResidualOutput& out) {
+  Pass<N>{pass, rows, columns, out}.run(begin, end);
+}
+
+#endif
+
+}  // namespace
+
+std::int64_t Residuals::largest() const noexcept {
+  return std::max(std::int64_t{ceiling} - lowest, std::int64_t{highest} - floor);
+}
+
+void residual_sums(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
+                   std::size_t end, const ResidualOutput& out, InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) {
+    switch (pass.stride / lanes) {
+      case 1: return pass_vectors<1>(pass, rows, columns, begin, end, out);
+      case 2: return pass_vectors<2>(pass, rows, columns, begin, end, out);
+      case 3: return pass_vectors<3>(pass, rows, columns, begin, end, out);
+      case 4: return pass_vectors<4>(pass, rows, columns, begin, end, out);
+      default: return pass_vectors<0>(pass, rows, columns, begin, end, out);
+    }
+  }
+#endif
+  static_cast<void>(set);
+  pass_portable(pass, rows, columns, begin, end, out);
+}
+
+}  // namespace tacit

@@ -1,0 +1,270 @@
+"""`tacit train`: ratings in, a release with its certificate out."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.console import Json, count_option, emit_json, note, number_option, say, table, warn
+from tacit.cli.data import (
+    ColumnsOption,
+    DuplicatesOption,
+    MissingOption,
+    OutsideOption,
+    ScaleOption,
+    SeparatorOption,
+    Source,
+)
+from tacit.cli.progress import bytes_bar, iterations_bar
+
+if TYPE_CHECKING:
+    from tacit.privacy.budget import Budget
+    from tacit.solvers.contract import Solver
+    from tacit.training import Preview, Trained
+
+Number = float | None
+Count = int | None
+
+PAPER = "Options of --solver paper"
+
+
+def _paper(help_text: str) -> Any:
+    option = number_option(help_text)
+    option.rich_help_panel = PAPER
+    return option
+
+
+def train(
+    source: Source,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="The release to write; it must not exist."
+        ),
+    ] = None,
+    epsilon: Annotated[
+        Number, number_option("Overall ε: the budget of the whole training.")
+    ] = None,
+    delta: Annotated[
+        float, number_option("Overall δ: choose it well below one over the number of people.")
+    ] = 1e-5,
+    unit: Annotated[str, typer.Option(help="What is hidden: value.")] = "value",
+    solver: Annotated[
+        str,
+        typer.Option(
+            help="gradient, bias (proven); paper (claimed); non-private, non-private-gradient, "
+            "non-private-bias (no guarantee)."
+        ),
+    ] = "gradient",
+    factors: Annotated[Count, count_option("Length of a profile.")] = None,
+    iterations: Annotated[Count, count_option("Steps, fixed in advance.")] = None,
+    step_size: Annotated[Number, number_option("Size of a step.")] = None,
+    regularization: Annotated[Number, number_option("Strength of the regularization.")] = None,
+    holdout: Annotated[
+        Number,
+        number_option("Leave out this part of the ratings and show the error on it: owner's view."),
+    ] = None,
+    seed: Annotated[
+        int, count_option("Public seed of the split and the start; never touches noise.")
+    ] = 0,
+    scale: ScaleOption = None,
+    columns: ColumnsOption = None,
+    separator: SeparatorOption = None,
+    duplicates: DuplicatesOption = "error",
+    missing: MissingOption = "error",
+    outside: OutsideOption = "error",
+    threads: Annotated[Count, count_option("Threads; all processors when omitted.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted training of the same kind.")
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Show what it would spend and take; release nothing."),
+    ] = False,
+    private_items_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=PAPER,
+            help="Write the item profiles, which were never noised and are private, to a file.",
+        ),
+    ] = None,
+    epsilon_i: Annotated[Number, _paper("ε of one iteration, instead of --epsilon.")] = None,
+    delta_i: Annotated[Number, _paper("δ of one iteration; 0.01 when omitted.")] = None,
+    norm_bound: Annotated[Number, _paper("Norm bound C of profiles; 1 when omitted.")] = None,
+    centre: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=PAPER,
+            help="item-mean subtracts exact item means, as the paper's experiments did: "
+            "the claim does not cover it.",
+        ),
+    ] = None,
+    tau: Annotated[
+        Number, _paper("Range that the noise is scaled for; the scale's when omitted.")
+    ] = None,
+    tolerance: Annotated[
+        Number,
+        _paper(
+            "Stop when the training error falls by less: depends on the ratings, "
+            "the claim does not cover it."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Train on ratings within a privacy budget and write a release."""
+    from tacit.data import load
+    from tacit.errors import InvalidParameter
+    from tacit.solvers.names import make_solver
+    from tacit.training import preview, run_folder
+    from tacit.training import train as run_training
+
+    if output is None and not dry_run:
+        raise InvalidParameter("say where to write the release: -o DIR; or look first: --dry-run")
+    if unit != "value":
+        raise InvalidParameter(f"training protects unit value so far, got {unit!r}")
+    chosen = make_solver(
+        solver,
+        factors=factors,
+        iterations=iterations,
+        step_size=step_size,
+        regularization=regularization,
+        epsilon_i=epsilon_i,
+        delta_i=delta_i,
+        delta=delta if epsilon_i is not None else None,
+        norm_bound=norm_bound,
+        centre=centre,
+        tau=tau,
+        tolerance=tolerance,
+    )
+    budget = _budget(chosen, epsilon, delta, epsilon_i)
+    with bytes_bar(source) as progress:
+        ratings = load(
+            source,
+            scale=scale,
+            columns=columns,
+            separator=separator,
+            duplicates=duplicates,
+            missing=missing,
+            outside=outside,
+            progress=progress,
+            licence=note,
+        )
+    if dry_run:
+        _show_preview(preview(ratings, chosen, budget, threads=threads), chosen, json)
+        return
+    release = output or Path()  # given, as was checked above
+    try:
+        with iterations_bar(solver) as steps:
+            trained = run_training(
+                ratings,
+                chosen,
+                budget,
+                output=release,
+                holdout=holdout,
+                seed=seed,
+                threads=threads,
+                resume=resume,
+                private_items=private_items_out,
+                progress=steps,
+            )
+    except KeyboardInterrupt:
+        if run_folder(release).exists():
+            note("interrupted; the same command with --resume goes on, with the same noise")
+        raise
+    _show_result(trained, json)
+    if trained.fit.private_items is not None and private_items_out is None:
+        note("the item profiles were never noised and are not in the release; see README")
+
+
+def _budget(
+    solver: "Solver", epsilon: float | None, delta: float, epsilon_i: float | None
+) -> "Budget | None":
+    from tacit.errors import InvalidParameter
+    from tacit.privacy.budget import Budget
+
+    if epsilon is not None:
+        if not solver.is_private:
+            raise InvalidParameter(f"{solver.name} is not private; leave out --epsilon")
+        return Budget.from_epsilon(epsilon, delta)
+    if solver.is_private and epsilon_i is None:
+        raise InvalidParameter("a private solver needs a budget: --epsilon E")
+    return None
+
+
+def _show_preview(preview: "Preview", solver: "Solver", json: bool) -> None:
+    certificate = preview.certificate
+    epsilon, mu = (certificate.epsilon, certificate.mu) if certificate else (None, None)
+    delta = certificate.delta if certificate else None
+    if json:
+        emit_json(
+            {
+                "dry_run": True,
+                "solver": solver.name,
+                "status": preview.status,
+                "unit": "value",
+                "releases": preview.releases,
+                "epsilon": epsilon,
+                "delta": delta,
+                "mu": mu,
+                "seconds": preview.seconds,
+                "memory_bytes": preview.memory,
+            }
+        )
+        return
+    rows = [("status", preview.status.value, "")]
+    if certificate:
+        rows += [
+            ("releases", f"{preview.releases:,}", "tables with noise"),
+            ("epsilon", f"{epsilon:.6f}", f"at delta = {delta:g}"),
+            ("mu", f"{mu:.6f}", "total Gaussian-DP parameter"),
+        ]
+    rows += [
+        ("time", _duration(preview.seconds), "about, on this machine"),
+        ("memory", f"{preview.memory / 2**20:,.0f} MiB", "about, ratings included"),
+    ]
+    say(f"dry run of {solver.name}: nothing was released")
+    say(table(rows))
+    if certificate:
+        say()
+        say(certificate.to_text().rstrip())
+
+
+def _show_result(trained: "Trained", json: bool) -> None:
+    certificate = trained.certificate
+    errors = {"rmse_train": trained.rmse_train, "rmse_test": trained.rmse_test}
+    owner = {name: error for name, error in errors.items() if error is not None}
+    for reason in certificate.reasons:
+        warn(f"{certificate.status}: {reason}")
+    if json:
+        emit_json(
+            {
+                "solver": trained.fit.solver,
+                "status": certificate.status,
+                "unit": certificate.unit,
+                "epsilon": certificate.epsilon,
+                "delta": certificate.delta,
+                "mu": certificate.mu,
+                "seconds": trained.seconds,
+                "release": str(trained.release),
+            }
+            | owner
+            | ({"rmse_view": "owner"} if owner else {})
+        )
+        return
+    say(f"release: {trained.release}")
+    rows = [("status", certificate.status.value, "")]
+    if certificate.epsilon is not None:
+        rows.append(("epsilon", f"{certificate.epsilon:.6f}", f"at delta = {certificate.delta:g}"))
+        rows.append(("mu", f"{certificate.mu:.6f}", "total Gaussian-DP parameter"))
+    rows.append(("time", _duration(trained.seconds), ""))
+    remark = "owner's view: exact, not for publication"
+    rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]
+    say(table(rows))
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

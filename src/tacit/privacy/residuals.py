@@ -1,0 +1,245 @@
+"""Both gradients of the squared error in one pass: sums of residual × feature, under unit `value`.
+
+For a rating v of an item i by a user j, predicted as v̂ from public or released values only, the
+residual is r = v̂ − v. The pass computes, in exact integers, Σ r·f_i for each user and Σ r·f_j for
+each item. Changing one value moves r by at most the range of the scale and so one row of each table
+by at most that range times the norm bound of the features: v̂ is the same for both neighbours along
+the same released history (docs/proofs/gradient.md).
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import _core, _parallel
+from tacit.data.ratings import Ratings
+from tacit.errors import InvalidParameter
+from tacit.privacy.events import Rows
+from tacit.privacy.grid import WIDTH_MAX, ValueGrid
+from tacit.privacy.noise import sampler
+from tacit.privacy.query import BoundedQuery, checked_pattern
+from tacit.privacy.units import Unit
+
+NORM = _core.RESIDUAL_NORM
+"""The norm bound of a feature row, in steps of the features' grid."""
+
+LANES = 32
+"""Feature rows are padded to a multiple of this."""
+
+
+def value_levels(ratio: float, least: int) -> int:
+    """Return a number of steps for the value grid, at least `least`.
+
+    A release that spends `ratio` = sensitivity/noise needs noise of at least SIGMA_MIN steps; the
+    larger the ratio, the finer the grid must be.
+    """
+    needed = 2 * ratio * sampler.SIGMA_MIN / NORM
+    return least if needed <= least else 2 ** math.ceil(math.log2(needed))
+
+
+class RatedPairs:
+    """Which pairs were rated, which is public under unit `value`; checked once for many passes.
+
+    The pass runs over the rows of the longer side, and adds up sums of the shorter one for each
+    thread.
+    """
+
+    def __init__(self, ratings: Ratings) -> None:
+        users, items = ratings.shape
+        self.shape = users, items
+        self.by_user = users >= items
+        side = ratings.by_user if self.by_user else ratings.by_item
+        self.starts, self.columns = checked_pattern(side.starts, side.columns, min(users, items))
+        self.user_counts = np.diff(ratings.by_user.starts)
+        self.item_counts = np.diff(ratings.by_item.starts)
+
+    def values(self, ratings: Ratings, grid: ValueGrid) -> npt.NDArray[np.int32]:
+        """Return the ratings on the grid in the order of the pairs. Reads private data."""
+        side = ratings.by_user if self.by_user else ratings.by_item
+        if side.columns.size != self.columns.size or ratings.shape != self.shape:
+            raise InvalidParameter("these are ratings of other pairs")
+        return grid.quantise(ratings.scale.decode(side.codes))
+
+    def ranges(self, parts: int) -> list[tuple[int, int]]:
+        """Return ranges of rows with about equal numbers of pairs."""
+        even = np.linspace(0, self.columns.size, parts + 1)[1:-1]
+        edges = [0, *np.searchsorted(self.starts, even).tolist(), self.starts.size - 1]
+        return [(begin, end) for begin, end in pairwise(edges) if begin < end]
+
+
+class Side:
+    """Users or items in a pass: feature rows on the grid, and how they predict.
+
+    A rating is predicted as base + base + scale · scale · ⟨features, features⟩, the sum of both
+    sides' bases and so on. Takes public or released values only.
+
+    Parameters
+    ----------
+    features
+        Rows (n × width) in units of the norm bound; those longer than 1 are scaled down to 1.
+    base, scale
+        One number for each row.
+    """
+
+    def __init__(
+        self,
+        features: npt.NDArray[np.float64],
+        base: npt.NDArray[np.float64],
+        scale: npt.NDArray[np.float64],
+    ) -> None:
+        features = np.ascontiguousarray(features, dtype=np.float64)
+        if features.ndim != 2 or not 1 <= features.shape[1] <= WIDTH_MAX:
+            raise InvalidParameter(f"features must have 1 to {WIDTH_MAX:,} columns")
+        rows, self.width = features.shape
+        if base.shape != (rows,) or scale.shape != (rows,):
+            raise InvalidParameter("give one base and one scale for each row of features")
+        if not (np.isfinite(features).all() and np.isfinite(base).all()):
+            raise InvalidParameter("features and bases must be finite; use a smaller step size")
+        self.base, self.scale = base, scale
+        self.packed = _aligned(rows, -(-self.width // LANES) * LANES)
+        _core.pack_rows(features, self.packed, 0, rows)
+        self.packed.flags.writeable = False
+
+    @property
+    def features(self) -> npt.NDArray[np.float64]:
+        """The feature rows as they are used, rounded to the grid."""
+        return self.packed[:, : self.width] / NORM
+
+    def lines(self, base_step: float, scale_step: float) -> npt.NDArray[np.float32]:
+        """Return base and scale of each row in the units of a pass."""
+        lines = np.stack([self.base / base_step, self.scale / scale_step], axis=1)
+        return lines.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualTables:
+    """Exact sums of a pass, all private.
+
+    users (n_u × width), items (n_i × width): Σ r·f in steps; squares: Σ r² in squared steps.
+    """
+
+    users: npt.NDArray[np.int64]
+    items: npt.NDArray[np.int64]
+    squares: int
+
+
+class ResidualSums:
+    """The sums Σ r·f by user and by item: two tables of one pass, under unit `value`.
+
+    Parameters
+    ----------
+    purpose
+        What the pass is for.
+    pairs
+        Which pairs were rated.
+    users, items
+        Features and predictions of both sides, of the same width.
+    values
+        The grid of the ratings.
+    first
+        Columns before it do not enter the prediction.
+    reach
+        Predictions are cut to the grid's ends widened by so many of its ranges.
+    portable
+        Use no special instructions; the result is the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        purpose: str,
+        pairs: RatedPairs,
+        users: Side,
+        items: Side,
+        values: ValueGrid,
+        first: int = 0,
+        reach: float = 0.5,
+        portable: bool = False,
+    ) -> None:
+        if users.width != items.width or (len(users.base), len(items.base)) != pairs.shape:
+            raise InvalidParameter("the sides of a pass must fit the pairs and each other")
+        self._pairs, self._users, self._items = pairs, users, items
+        self._values, self._first, self._portable = values, first, portable
+        beyond = math.ceil(values.range * reach)
+        self._predictions = values.lowest - beyond, values.highest + beyond
+        if values.range + beyond > _core.RESIDUAL_MAX:
+            raise InvalidParameter("a residual could exceed 15 bits; use fewer levels")
+        self.queries = (
+            self._query(purpose, Rows.USERS, pairs.user_counts),
+            self._query(purpose, Rows.ITEMS, pairs.item_counts),
+        )
+
+    def _query(self, purpose: str, rows: Rows, counts: npt.NDArray[np.int64]) -> BoundedQuery:
+        grid = self._values
+        largest = grid.range + math.ceil(self._predictions[1] - grid.highest)
+        return BoundedQuery(
+            purpose=f"{purpose}, sums by {rows.value.removesuffix('s')}",
+            unit=Unit.VALUE,
+            rows=rows,
+            shape=(counts.size, self._users.width),
+            exponent=grid.exponent - (NORM.bit_length() - 1),
+            sensitivity=float(grid.range * NORM),
+            coordinates=self._users.width,
+            magnitude=max(1, int(counts.max(initial=0))) * largest * NORM,
+            reason="one value moves one residual by at most the range of the values, and so one "
+            "row by at most that times the norm of one feature row",
+        )
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return the sums by user and by item. Reads private data; the result is private too."""
+        tables = self.tables(values, threads)
+        return tables.users, tables.items
+
+    def tables(self, values: npt.NDArray[np.int32], threads: int | None = None) -> ResidualTables:
+        """Return the sums and the squared error. Reads private data; the result is private too.
+
+        Values outside the grid count as its nearer end, so that the bounds hold for any input.
+        """
+        pairs, grid = self._pairs, self._values
+        if values.shape != pairs.columns.shape or values.dtype != np.int32:
+            raise InvalidParameter("values must be one 32-bit integer for each pair")
+        step = math.ldexp(1.0, grid.exponent)
+        lines = self._users.lines(step, NORM * step), self._items.lines(step, NORM)
+        sides = (self._users, lines[0]), (self._items, lines[1])
+        (rows, row_lines), (columns, column_lines) = sides if pairs.by_user else sides[::-1]
+        width = rows.width
+        parts = pairs.ranges(_parallel.thread_count(threads))
+        row_sums = np.zeros((len(rows.base), width), dtype=np.int64)
+        column_sums = np.zeros((max(1, len(parts)), len(columns.base), width), dtype=np.int64)
+        squares = np.zeros(len(rows.base), dtype=np.int64)
+
+        def work(part: int, _: int) -> None:
+            _core.residual_sums(
+                pairs.starts,
+                pairs.columns,
+                values,
+                (grid.lowest, grid.highest),
+                self._predictions,
+                self._first,
+                rows.packed,
+                row_lines,
+                columns.packed,
+                column_lines,
+                row_sums,
+                column_sums[part],
+                squares,
+                *parts[part],
+                portable=self._portable,
+            )
+
+        _parallel.for_ranges(work, len(parts), size=1, threads=max(1, len(parts)))
+        both = row_sums, column_sums.sum(axis=0)
+        users, items = both if pairs.by_user else both[::-1]
+        return ResidualTables(users, items, int(squares.sum()))
+
+
+def _aligned(rows: int, columns: int) -> npt.NDArray[np.int16]:
+    """Return an array that begins at a cache line, as vector instructions like it."""
+    memory = np.empty(2 * rows * columns + 64, dtype=np.uint8)
+    begin = -memory.ctypes.data % 64
+    return memory[begin : begin + 2 * rows * columns].view(np.int16).reshape(rows, columns)

@@ -1,0 +1,1 @@
+"""The published bundle: profiles with the certificate of what their training released."""

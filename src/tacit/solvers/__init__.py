@@ -1,0 +1,1 @@
+"""Solvers: from ratings to profiles, each with a ledger of what its training released."""

@@ -1,0 +1,160 @@
+"""A mean, item biases and user biases from noisy sums of ratings.
+
+Two releases: Σ v by item and Σ v by user. The mean and both kinds of biases follow from them and
+from who rated what, which is public under unit `value`.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from tacit import _validate
+from tacit.data.ratings import Csr, Ratings
+from tacit.privacy.budget import Budget
+from tacit.privacy.events import GaussianRelease, Rows
+from tacit.privacy.grid import FeatureGrid, ValueGrid
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.query import WeightedSums
+from tacit.privacy.units import Unit
+from tacit.solvers.contract import (
+    PLAIN,
+    Fit,
+    Profiles,
+    Session,
+    check_budget,
+    check_ratings,
+    settings,
+)
+from tacit.solvers.run import Run, State
+
+Vector = npt.NDArray[np.float64]
+
+_ROUNDS = 30
+"""Alternations between the two sides; they cost no privacy."""
+
+# Assumed deviations of a rating from its prediction and of a bias, in parts of the scale's width.
+_RESIDUAL, _BIAS = 0.23, 0.11
+
+SHARE = 0.5
+"""The share of μ² of each of the two releases."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiasSolver:
+    """Mean, item and user biases. Unit `value`, status `proven`.
+
+    Minimises Σ (v_ij − m − b_i − c_j)² plus a ridge on b and c that knows the noise.
+
+    Parameters
+    ----------
+    regularization
+        Factor of the ridge that the noise and usual ratings suggest.
+    """
+
+    name: ClassVar[str] = "bias"
+    is_private: ClassVar[bool] = True
+
+    regularization: float = 1.0
+
+    def __post_init__(self) -> None:
+        _validate.positive("regularization", self.regularization, "1 is usual")
+
+    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
+        """Train on ratings within a budget. Reads private data; the fit may be released."""
+        check_ratings(ratings)
+        check_budget(self, budget)
+        run = Run(session)
+        door = run.door(Unit.VALUE, budget)
+        grid = ValueGrid.for_scale(ratings.scale.low, ratings.scale.high)
+        tables = [_sums(ratings, number, grid) for number in (0, 1)]
+
+        def step(number: int, state: State) -> State:
+            side = (ratings.by_item, ratings.by_user)[number]
+            values = grid.quantise(ratings.scale.decode(side.codes))
+            released = door.release(tables[number], values, share=SHARE)
+            return state | {f"sums_{number}": released[:, 0]}
+
+        state = run.steps(2, dict, step)
+        sums = state["sums_0"], state["sums_1"]
+        noise = np.array([door.noise_scale(table.query, SHARE) for table in tables])
+        mean, items, users = self._solve(ratings, sums, noise)
+        nothing = [np.empty((len(each), 0), dtype=np.float32) for each in (users, items)]
+        return Fit(
+            solver=self.name,
+            settings=settings(self),
+            scale=ratings.scale,
+            mean=mean,
+            users=Profiles(
+                ids=ratings.user_ids, biases=users.astype(np.float32), factors=nothing[0]
+            ),
+            items=Profiles(
+                ids=ratings.item_ids, biases=items.astype(np.float32), factors=nothing[1]
+            ),
+            ledger=run.finish(),
+        )
+
+    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
+        """Return the events that `fit` would book. Reads public facts only."""
+        check_budget(self, budget)
+        if budget is None:
+            return []
+        gate = Gate(budget=budget, unit=Unit.VALUE)
+        grid = ValueGrid.for_scale(ratings.scale.low, ratings.scale.high)
+        return [gate.plan(_sums(ratings, side, grid).query, SHARE) for side in (0, 1)]
+
+    def _solve(
+        self, ratings: Ratings, sums: tuple[Vector, Vector], noise: Vector
+    ) -> tuple[float, Vector, Vector]:
+        """Return mean, item and user biases from released sums; post-processing."""
+        scale = ratings.scale
+        counts = [np.diff(side.starts).astype(float) for side in (ratings.by_item, ratings.by_user)]
+        total = counts[0].sum()
+        # Both tables have the same total; the better one is that with fewer rows, but any will do.
+        mean = float(np.clip(sums[0].sum() / total, scale.low, scale.high))
+        residual, prior = (_RESIDUAL * scale.range) ** 2, (_BIAS * scale.range) ** 2
+        ridges = [
+            self.regularization * (residual + variance / np.maximum(count, 1)) / prior
+            for count, variance in zip(counts, noise**2, strict=True)
+        ]
+        patterns = [_pattern(ratings.by_item, ratings.shape[0])]
+        patterns.append(patterns[0].T.tocsr())
+        biases = [np.zeros(count.size) for count in counts]
+        for number in range(2 * _ROUNDS):
+            side, other = number % 2, 1 - number % 2
+            explained = counts[side] * mean + patterns[side] @ biases[other]
+            biases[side] = (sums[side] - explained) / (counts[side] + ridges[side])
+        return mean, biases[0], biases[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NonPrivateBiasSolver(BiasSolver):
+    """The same from exact sums: not private, for comparison."""
+
+    name: ClassVar[str] = "non-private-bias"
+    is_private: ClassVar[bool] = False
+
+
+def _sums(ratings: Ratings, number: int, grid: ValueGrid) -> WeightedSums:
+    """Return the measurement of Σ v by item (0) or by user (1)."""
+    side, rows = ((ratings.by_item, Rows.ITEMS), (ratings.by_user, Rows.USERS))[number]
+    features = FeatureGrid()
+    ones = np.full((ratings.shape[number], 1), features.bound, dtype=np.int32)
+    return WeightedSums(
+        purpose=f"sums of ratings by {rows.value.removesuffix('s')}",
+        rows=rows,
+        starts=side.starts,
+        columns=side.columns,
+        features=ones,
+        value_grid=grid,
+        feature_grid=features,
+    )
+
+
+def _pattern(side: Csr, columns: int) -> scipy.sparse.csr_array:
+    """Return which pairs were rated as a sparse table of ones; public under unit `value`."""
+    ones = np.ones(side.columns.size, dtype=np.float32)
+    shape = side.starts.size - 1, columns
+    return scipy.sparse.csr_array((ones, side.columns, side.starts), shape=shape)

@@ -1,0 +1,156 @@
+"""What every solver keeps to, and what it returns.
+
+A solver is a frozen configuration of public facts with a method ``fit(ratings, budget, session)``.
+One that is private reads ratings only through a gate that books its events; one that is not books
+that it is not. The result has the caller's own ids and is the same whatever the number of threads.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit.data.ratings import Ratings
+from tacit.data.scale import Scale
+from tacit.errors import InvalidParameter
+from tacit.privacy.budget import Budget
+from tacit.privacy.events import GaussianRelease
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.noise.source import NoiseSource
+from tacit.privacy.run_folder import RunFolder
+
+SEED_MAX = 2**63
+
+
+def silent(done: int, total: int) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """How to run a solver: nothing here changes what is computed but `seed` and `noise`.
+
+    Parameters
+    ----------
+    seed
+        Public; draws the initial profiles and never touches noise.
+    threads
+        How many threads to use; all processors when omitted.
+    noise
+        Where noise comes from; a fresh secure source when omitted.
+    folder
+        Keeps ledger, noise key and checkpoints on disk. Takes the place of `noise`.
+    progress
+        Called with the iterations done and in all; it is shown no private value.
+    """
+
+    seed: int = 0
+    threads: int | None = None
+    noise: NoiseSource | None = None
+    folder: RunFolder | None = None
+    progress: Callable[[int, int], None] = silent
+
+    def __post_init__(self) -> None:
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
+            raise InvalidParameter("seed must be a whole number")
+        if not 0 <= self.seed < SEED_MAX:
+            raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
+
+
+PLAIN = Session()
+"""A session with nothing special."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Profiles:
+    """Users or items: ids, biases (n) and factors (n × k), in the order of the ratings' ids."""
+
+    ids: pl.Series
+    biases: npt.NDArray[np.float32]
+    factors: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fit:
+    """What a solver returns. A rating is predicted as mean + bias + bias + ⟨factors, factors⟩.
+
+    Attributes
+    ----------
+    solver, settings
+        Name and public configuration.
+    scale
+        The declared scale of the ratings.
+    mean, users, items
+        What may be released under the ledger's guarantee; `items` is None for a solver that never
+        noised them.
+    private_items
+        Item profiles that were never noised: private, for the owner only.
+    ledger
+        What the training released.
+    owner_view
+        Exact facts about the private data, such as training errors: for the owner only.
+    """
+
+    solver: str
+    settings: Mapping[str, Any]
+    scale: Scale
+    mean: float
+    users: Profiles
+    items: Profiles | None
+    private_items: Profiles | None = None
+    ledger: Ledger
+    owner_view: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict(
+        self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float32]:
+        """Return the predictions of pairs given by their rows, cut to the scale.
+
+        With item profiles that are private, so are the predictions.
+        """
+        profiles = self.items or self.private_items
+        if profiles is None:
+            raise InvalidParameter("this fit has no item profiles")
+        scores = np.einsum("nk,nk->n", self.users.factors[users], profiles.factors[items])
+        scores += self.users.biases[users] + profiles.biases[items] + np.float32(self.mean)
+        cut: npt.NDArray[np.float32] = np.clip(scores, self.scale.low, self.scale.high)
+        return cut
+
+
+class Solver(Protocol):
+    """A frozen configuration that turns ratings into profiles."""
+
+    name: ClassVar[str]
+    is_private: ClassVar[bool]
+
+    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
+        """Train. Reads private data; see `Fit` for what may be released."""
+
+    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
+        """Return the events that `fit` would book; reads public facts of the ratings only."""
+
+
+def settings(solver: Any) -> dict[str, Any]:
+    """Return a solver's configuration as JSON types."""
+    return asdict(solver)
+
+
+def check_budget(solver: "Solver", budget: Budget | None) -> None:
+    """Raise unless a private solver has a budget and another has none."""
+    if solver.is_private and budget is None:
+        raise InvalidParameter(
+            f"{solver.name} needs a budget, such as Budget.from_epsilon(1, 1e-5)"
+        )
+    if not solver.is_private and budget is not None:
+        raise InvalidParameter(f"{solver.name} is not private and takes no budget; leave it out")
+
+
+def check_ratings(ratings: Ratings) -> None:
+    """Raise unless there is something to train on; how much is known under every unit's mask."""
+    if not isinstance(ratings, Ratings):
+        raise InvalidParameter("ratings must be tacit.Ratings; build them with tacit.load")
+    if len(ratings) == 0:
+        raise InvalidParameter("there are no ratings to train on")

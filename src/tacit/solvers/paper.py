@@ -1,0 +1,329 @@
+"""Algorithm 1 of Mugdho and Imtiaz to the letter, whose privacy theorem is false.
+
+Profiles X (items) and Θ (users) start as standard normals scaled to norm 1. Each iteration computes
+both gradients at the old profiles,
+
+    ∇X = (V̂ − V) clip(Θ, C) + λX,    ∇Θ = (V̂ − V)ᵀ clip(X, C) + λΘ,
+
+adds N(0, σ²) with σ = τC/ε_i · √(2 ln(1.25/δ_i)) to ∇Θ alone, and takes a step on both
+sides. Only Θ is released. The sums are exact on a grid (tacit.privacy.residuals) and the noise is
+secure, like everywhere in Tacit; what is missing is a proof.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import _validate
+from tacit.data.ratings import Ratings
+from tacit.errors import InvalidParameter
+from tacit.privacy.accounting.gaussian import check_delta
+from tacit.privacy.budget import Budget
+from tacit.privacy.events import GaussianRelease
+from tacit.privacy.grid import ValueGrid
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.query import BoundedQuery
+from tacit.privacy.residuals import (
+    NORM,
+    RatedPairs,
+    ResidualSums,
+    ResidualTables,
+    Side,
+    value_levels,
+)
+from tacit.privacy.units import Unit
+from tacit.solvers.contract import PLAIN, Fit, Profiles, Session, check_ratings, settings
+from tacit.solvers.gradient import FACTORS_MAX
+from tacit.solvers.run import Run, State
+
+Rows = npt.NDArray[np.float64]
+
+VALUE_LEVELS = 256
+"""Steps that the scale is divided into, at least."""
+
+REACH = 2.0
+"""Predictions are cut this many ranges beyond the scale, where the descent has diverged."""
+
+FALSE_THEOREM = (
+    "The published theorem is false: it bounds every step as if the item profiles did not depend "
+    "on the changed rating. They are updated with the raw gradient and never noised, so from the "
+    "second step on one rating moves the gradients of everybody who rated that item."
+)
+CENTRED = "Ratings were centred by exact item means, which the claimed bound does not count."
+STOPPED = "The run stopped by its training error, which depends on the ratings."
+NARROW = "The noise was scaled for a range below that of the declared scale."
+
+
+class Centre(StrEnum):
+    """What is subtracted from ratings before training."""
+
+    NONE = "none"
+    ITEM_MEAN = "item-mean"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperSolver:
+    """The paper's Algorithm 1: noise on the user side only. Unit `value`, status `claimed`.
+
+    Minimises ½ Σ (v_ij − ⟨x_i, θ_j⟩)² + ½λ(‖X‖² + ‖Θ‖²).
+
+    Parameters
+    ----------
+    factors, iterations, step_size, regularization, norm_bound
+        The paper's n, J, μ, λ and C.
+    epsilon_i, delta_i
+        Privacy parameters of one iteration. Without `epsilon_i`, it is solved from a budget whose
+        ε is taken as the paper's overall ε_opt.
+    delta
+        Overall δ at which the claim is stated when `epsilon_i` is given.
+    centre
+        `item-mean` subtracts each item's exact mean, as the paper's experiments did. The claim does
+        not cover it.
+    tau
+        The range that the noise is scaled for; the declared scale's when omitted. The experiments
+        used the largest rating: more noise than the claim asks for.
+    tolerance
+        Stops when the training error falls by less than this in one iteration, as the experiments
+        did. That depends on the ratings, and the claim does not cover it.
+    """
+
+    name: ClassVar[str] = "paper"
+    is_private: ClassVar[bool] = True
+
+    factors: int = 20
+    iterations: int = 300
+    step_size: float = 5e-4
+    regularization: float = 0.0
+    norm_bound: float = 1.0
+    epsilon_i: float | None = None
+    delta_i: float = 0.01
+    delta: float = 1e-5
+    centre: Centre = Centre.NONE
+    tau: float | None = None
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        factors = _validate.positive_integer("factors", self.factors, "the paper uses 20")
+        if factors > FACTORS_MAX:
+            raise InvalidParameter(f"factors must be at most {FACTORS_MAX:,}, got {factors:,}")
+        _validate.positive_integer("iterations", self.iterations, "the paper runs hundreds")
+        _validate.positive("step_size", self.step_size, "the paper uses 5e-4")
+        if _validate.finite("regularization", self.regularization, "the paper uses 0") < 0:
+            raise InvalidParameter(f"regularization must not be negative: {self.regularization}")
+        _validate.positive("norm_bound", self.norm_bound, "the paper uses 1")
+        check_delta(self.delta_i, "delta_i", "the paper uses 0.01")
+        check_delta(self.delta)
+        for name in ("epsilon_i", "tau", "tolerance"):
+            if getattr(self, name) is not None:
+                _validate.positive(name, getattr(self, name), "leave it out for the default")
+        object.__setattr__(self, "centre", _validate.choice("centre", self.centre, Centre))
+
+    def with_epsilon_i(self, budget: Budget | None) -> "PaperSolver":
+        """Return the configuration with ε_i, solved from ε_opt = budget.epsilon if need be."""
+        if self.epsilon_i is not None:
+            if budget is not None:
+                raise InvalidParameter("give the paper a budget or an epsilon_i, not both")
+            return self
+        if budget is None:
+            raise InvalidParameter("the paper's algorithm needs a budget or an epsilon_i")
+        # ε_opt = a + 2√(a·ln(1/δ)), solved for √a without cancellation.
+        log = math.log(1 / budget.delta)
+        root = budget.epsilon / (math.sqrt(log + budget.epsilon) + math.sqrt(log))
+        epsilon_i = root * math.sqrt(4 * math.log(1.25 / self.delta_i) / self.iterations)
+        return replace(self, epsilon_i=epsilon_i, delta=budget.delta)
+
+    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
+        """Train. Reads private data; under the paper's claim, users may be released, items not."""
+        check_ratings(ratings)
+        solver = self.with_epsilon_i(budget)
+        run = Run(session)
+        gate = run.gate(Unit.VALUE, solver._claimed_budget())
+        descent = _Descent(solver, ratings)
+        values = descent.values(ratings)
+
+        def step(number: int, state: State) -> State:
+            measurement = descent.measurement(number, state)
+            released = gate.release(measurement, values, share=solver._share(gate))
+            return descent.step(number, state, released, measurement.private)
+
+        state = run.steps(
+            solver.iterations, lambda: descent.begin(session.seed), step, solver._has_settled
+        )
+        return Fit(
+            solver=self.name,
+            settings=settings(solver),
+            scale=ratings.scale,
+            mean=0.0,
+            users=_profiles(ratings.user_ids, np.zeros(len(state["users"])), state["users"]),
+            items=None,
+            private_items=_profiles(ratings.item_ids, descent.means, state["items"]),
+            ledger=run.finish(),
+            owner_view={"rmse_before_step": state["errors"].tolist()},
+        )
+
+    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
+        """Return the events that `fit` would book. Reads public facts only."""
+        solver = self.with_epsilon_i(budget)
+        gate = Gate(budget=solver._claimed_budget(), unit=Unit.VALUE)
+        descent = _Descent(replace(solver, centre=Centre.NONE), ratings)
+        query = descent.measurement(0, descent.begin(0)).query
+        query = replace(query, flaw=solver._flaw(ratings.scale.range))
+        return [
+            gate.plan(replace(query, purpose=_purpose(number)), solver._share(gate))
+            for number in range(solver.iterations)
+        ]
+
+    @property
+    def _ratio(self) -> float:
+        """Claimed sensitivity over noise scale of one iteration."""
+        return (self.epsilon_i or math.nan) / math.sqrt(2 * math.log(1.25 / self.delta_i))
+
+    def _claimed_budget(self) -> Budget:
+        # A little more than is claimed: a gate sets some aside, and the noise is the paper's.
+        mu = self._ratio * math.sqrt(self.iterations) * 1.001
+        return Budget.from_mu(mu, self.delta)
+
+    def _share(self, gate: Gate) -> float:
+        return (self._ratio / gate.mu) ** 2
+
+    def _flaw(self, scale_range: float) -> str:
+        flaws = [FALSE_THEOREM]
+        if self.centre is Centre.ITEM_MEAN:
+            flaws.append(CENTRED)
+        if self.tolerance is not None:
+            flaws.append(STOPPED)
+        if self.tau is not None and self.tau < scale_range:
+            flaws.append(NARROW)
+        return " ".join(flaws)
+
+    def _has_settled(self, state: State) -> bool:
+        errors = state["errors"]
+        if self.tolerance is None or errors.size < 2:
+            return False
+        return bool(errors[-2] - errors[-1] < self.tolerance)
+
+
+class _Descent:
+    """One descent. Its item side depends on the ratings and is private."""
+
+    def __init__(self, solver: PaperSolver, ratings: Ratings) -> None:
+        self._solver = solver
+        self._pairs = RatedPairs(ratings)
+        self._count = len(ratings)
+        scale = ratings.scale
+        low, high, levels = scale.low, scale.high, value_levels(solver._ratio, VALUE_LEVELS)
+        self.means = np.zeros(ratings.shape[1])
+        if solver.centre is Centre.ITEM_MEAN:
+            self.means = _item_means(ratings)
+            low, high, levels = -scale.range, scale.range, 2 * levels
+        self._grid = ValueGrid.for_scale(low, high, levels)
+        self._step = math.ldexp(1.0, self._grid.exponent)
+        self._tau = scale.range if solver.tau is None else solver.tau
+        self._flaw = solver._flaw(scale.range)
+
+    def values(self, ratings: Ratings) -> npt.NDArray[np.int32]:
+        """Return the ratings, centred, on the grid. Reads private data."""
+        if self._solver.centre is Centre.NONE:
+            return self._pairs.values(ratings, self._grid)
+        pairs = self._pairs
+        side = ratings.by_user if pairs.by_user else ratings.by_item
+        rows = np.repeat(np.arange(pairs.starts.size - 1), np.diff(pairs.starts))
+        items = pairs.columns if pairs.by_user else rows
+        return self._grid.quantise(ratings.scale.decode(side.codes) - self.means[items])
+
+    def begin(self, seed: int) -> State:
+        """Return the profiles before the first step: standard normals, scaled to norm 1."""
+        random = np.random.default_rng(seed)
+        users, items = self._pairs.shape
+        rows = [random.normal(size=(n, self._solver.factors)) for n in (items, users)]
+        items_rows, user_rows = (each / np.linalg.norm(each, axis=1)[:, None] for each in rows)
+        return {"users": user_rows, "items": items_rows, "errors": np.empty(0)}
+
+    def measurement(self, number: int, state: State) -> "_PaperStep":
+        """Return the measurement of an iteration."""
+        bound = self._solver.norm_bound
+        users, items = (_clipped_side(state[name], bound) for name in ("users", "items"))
+        sums = ResidualSums(
+            purpose=_purpose(number),
+            pairs=self._pairs,
+            users=users,
+            items=items,
+            values=self._grid,
+            reach=REACH,
+        )
+        query = replace(
+            sums.queries[0],
+            purpose=_purpose(number),
+            sensitivity=self._tau / self._step * NORM,
+            reason="claimed by the paper; see the flaw",
+            flaw=self._flaw,
+        )
+        return _PaperStep(query, sums)
+
+    def step(
+        self,
+        number: int,
+        state: State,
+        released: npt.NDArray[np.float64],
+        private: ResidualTables,
+    ) -> State:
+        """Return the next profiles. Reads the exact item gradient: the item side is private."""
+        solver = self._solver
+        exact = private.items * (self._step / NORM)
+        after: State = {}
+        for name, sums in (("users", released), ("items", exact)):
+            rows = state[name]
+            gradient = solver.norm_bound * sums + solver.regularization * rows
+            after[name] = rows - solver.step_size * gradient
+        error = self._step * math.sqrt(private.squares / self._count)
+        after["errors"] = np.append(state["errors"], error)
+        return after
+
+
+class _PaperStep:
+    """The user-side gradient, whose sensitivity is only claimed; keeps the item side apart."""
+
+    def __init__(self, query: BoundedQuery, sums: ResidualSums) -> None:
+        self.query = query
+        self._sums = sums
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the exact user-side sums. Reads private data."""
+        self.private = self._sums.tables(values, threads)
+        return self.private.users
+
+
+def _purpose(number: int) -> str:
+    return f"gradient of the user profiles, iteration {number + 1}"
+
+
+def _clipped_side(rows: Rows, bound: float) -> Side:
+    """Return profiles as one side of a pass: features cut to the norm bound, predictions whole."""
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), bound)
+    return Side(rows / lengths[:, None], np.zeros(len(rows)), lengths)
+
+
+def _item_means(ratings: Ratings) -> npt.NDArray[np.float64]:
+    """Return each item's exact mean rating, 0 without any. Reads private data."""
+    side = ratings.by_item
+    counts = np.diff(side.starts)
+    totals = np.bincount(
+        np.repeat(np.arange(counts.size), counts),
+        weights=ratings.scale.decode(side.codes),
+        minlength=counts.size,
+    )
+    return totals / np.maximum(counts, 1)
+
+
+def _profiles(ids: object, biases: Rows, factors: Rows) -> Profiles:
+    return Profiles(
+        ids=ids,  # type: ignore[arg-type]
+        biases=biases.astype(np.float32),
+        factors=factors.astype(np.float32),
+    )

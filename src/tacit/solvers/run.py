@@ -1,0 +1,124 @@
+"""The loop of a solver: progress, checkpoints, and going on after an interruption."""
+
+import io
+from collections.abc import Callable
+from time import monotonic
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.privacy.budget import Budget
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.open_door import OpenDoor
+from tacit.privacy.units import Unit
+from tacit.solvers.contract import Session
+
+State = dict[str, npt.NDArray[np.float64]]
+
+CHECKPOINT_SECONDS = 10.0
+"""How often the state of a run with a folder is kept."""
+
+
+class Run:
+    """One training: a gate for what is private, and a loop that can be interrupted.
+
+    A run with a folder keeps its state there from time to time and when it is interrupted. Begun
+    again on the same folder, it goes on from there; what came after is repeated with the same
+    noise, so that the result is the same as without the interruption.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._start, self._position = 0, 0
+        self._state: State | None = None
+        kept = session.folder.read_state() if session.folder else None
+        state = _unpack(kept[1]) if kept else None
+        if kept and state:
+            self._start, self._position = int(state.pop("iteration")), kept[0]
+            self._state = state
+        self._door: Gate | OpenDoor | None = None
+
+    def gate(self, unit: Unit, budget: Budget) -> Gate:
+        """Return the gate that private sums leave through."""
+        session = self._session
+        self._door = gate = Gate(
+            budget=budget,
+            unit=unit,
+            noise=None if session.folder else session.noise,
+            folder=session.folder,
+            position=self._position,
+            threads=session.threads,
+        )
+        return gate
+
+    def open_door(self, unit: Unit) -> OpenDoor:
+        """Return the door of a run that is not private."""
+        session = self._session
+        self._door = door = OpenDoor(unit=unit, folder=session.folder, threads=session.threads)
+        return door
+
+    def door(self, unit: Unit, budget: Budget | None) -> Gate | OpenDoor:
+        """Return a gate if there is a budget, and the open door if not."""
+        return self.gate(unit, budget) if budget else self.open_door(unit)
+
+    @property
+    def _made(self) -> Gate | OpenDoor:
+        if self._door is None:
+            raise RuntimeError("a run makes its door before its first step")
+        return self._door
+
+    def steps(
+        self,
+        iterations: int,
+        begin: Callable[[], State],
+        step: Callable[[int, State], State],
+        stop: Callable[[State], bool] = lambda state: False,
+    ) -> State:
+        """Return the state after `iterations` steps, or after one that `stop` accepts.
+
+        `step` takes the number of the iteration and a state, which it leaves as it is, and returns
+        the next; it may depend on nothing else that changes.
+        """
+        session = self._session
+        state = self._state if self._state is not None else begin()
+        number, position, saved = self._start, self._made.position, monotonic()
+        try:
+            while number < iterations and not (number > 0 and stop(state)):
+                session.progress(number, iterations)
+                state = step(number, state)
+                number, position = number + 1, self._made.position
+                if session.folder and monotonic() - saved > CHECKPOINT_SECONDS:
+                    self._save(number, position, state)
+                    saved = monotonic()
+        except KeyboardInterrupt:
+            self._save(number, position, state)
+            raise
+        session.progress(iterations, iterations)
+        self._save(number, position, state)
+        return state
+
+    def finish(self) -> Ledger:
+        """Return the ledger of a run whose releases are all made.
+
+        The noise key is erased, except in a folder: there it stays until whoever made the folder
+        has put the result in its place, so that a crash in between loses nothing.
+        """
+        if not self._session.folder:
+            self._made.close()
+        return self._made.ledger
+
+    def _save(self, number: int, position: int, state: State) -> None:
+        if self._session.folder:
+            content = io.BytesIO()
+            np.savez(content, iteration=np.float64(number), **state)  # type: ignore[arg-type]
+            self._session.folder.save_state(position, content.getvalue())
+
+
+def _unpack(content: bytes) -> State | None:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+            return dict(arrays)
+    except (OSError, ValueError, BadZipFile):
+        return None

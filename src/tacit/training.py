@@ -1,0 +1,242 @@
+"""Training as a data owner does it: ratings in, a release with its certificate out.
+
+While it runs, a training keeps a folder beside the release it will write, `RELEASE.run`, with its
+ledger, its noise key and checkpoints. An interrupted one goes on from there with the same noise.
+"""
+
+import json
+import resource
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+import polars as pl
+
+from tacit._version import __version__
+from tacit.data.ratings import Ratings
+from tacit.data.splits import random_split
+from tacit.errors import InvalidDocument
+from tacit.evaluate.metrics import rmse
+from tacit.privacy.budget import Budget
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.ledger import Ledger, Status
+from tacit.privacy.noise.source import NoiseSource
+from tacit.privacy.run_folder import RunFolder
+from tacit.release.write import check_absent, write_private_items, write_release
+from tacit.solvers.contract import Fit, Session, Solver, settings, silent
+
+DELTA = 1e-5
+"""δ at which the certificate of a run without a budget is stated."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trained:
+    """What a training left: the release, and what the owner may look at.
+
+    `rmse_train` and `rmse_test` are exact errors on private data: the owner's own view.
+    """
+
+    fit: Fit
+    certificate: Certificate
+    release: Path
+    seconds: float
+    rmse_train: float | None = None
+    rmse_test: float | None = None
+
+
+def train(
+    ratings: Ratings,
+    solver: Solver,
+    budget: Budget | None = None,
+    *,
+    output: str | Path,
+    holdout: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    noise: NoiseSource | None = None,
+    resume: bool = False,
+    private_items: str | Path | None = None,
+    progress: Callable[[int, int], None] = silent,
+) -> Trained:
+    """Train and write a release. Reads private data; only the release may be published.
+
+    Parameters
+    ----------
+    ratings, solver, budget
+        What to train on, how, and within what.
+    output
+        The folder of the release; it must not exist yet.
+    holdout
+        A part of the ratings to leave out of training and measure the error on, for the owner.
+    seed
+        Public; draws the split and the initial profiles, never noise.
+    threads
+        How many threads to use; the result does not depend on it.
+    noise
+        For tests; a fresh secure source when omitted.
+    resume
+        Go on with an interrupted training of the same data and configuration.
+    private_items
+        A file for item profiles that were never noised, where a solver has such.
+    progress
+        Called with the iterations done and in all.
+    """
+    output = check_absent(output)
+    if private_items is not None:
+        private_items = check_absent(private_items)
+    start = perf_counter()
+    test = None
+    if holdout is not None:
+        ratings, test = random_split(ratings, holdout, seed)
+    session = Session(seed=seed, threads=threads, progress=progress)
+    folder = _folder(output, _binding(ratings, solver, budget, seed, holdout), resume, noise)
+    try:
+        fit = solver.fit(ratings, budget, replace(session, folder=folder))
+        certificate = Certificate.from_ledger(fit.ledger, _delta(solver, budget))
+        if private_items is not None:
+            write_private_items(fit, private_items)
+        release = write_release(fit, certificate, output)
+    except BaseException:
+        _leave(folder)
+        raise
+    folder.erase_key()
+    shutil.rmtree(folder.path)
+    return Trained(
+        fit=fit,
+        certificate=certificate,
+        release=release,
+        seconds=perf_counter() - start,
+        rmse_train=rmse(fit, ratings) if test is not None else None,
+        rmse_test=rmse(fit, test) if test is not None else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preview:
+    """What a training would spend and take. `certificate` is None if it is not private."""
+
+    status: Status
+    releases: int
+    certificate: Certificate | None
+    seconds: float
+    memory: int
+
+
+def preview(
+    ratings: Ratings,
+    solver: Solver,
+    budget: Budget | None = None,
+    *,
+    threads: int | None = None,
+) -> Preview:
+    """Return what training would spend, and about how long and how much memory it would take.
+
+    Runs a few iterations on the ratings to see how fast they go, with throw-away noise, and throws
+    the result away: nothing is released but the time they took.
+    """
+    events = solver.plan(ratings, budget)
+    certificate = None
+    if events:
+        certificate = Certificate.from_ledger(Ledger(events), _delta(solver, budget))
+    seconds = _estimate(ratings, solver, budget, threads)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return Preview(
+        status=certificate.status if certificate else Status.NONE,
+        releases=len(events),
+        certificate=certificate,
+        seconds=seconds,
+        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+    )
+
+
+_TRIAL = 4
+"""Iterations that a preview tries, the first of which does not count."""
+
+
+class _Enough(Exception):
+    """Ends a trial of a few iterations."""
+
+
+def _estimate(
+    ratings: Ratings, solver: Solver, budget: Budget | None, threads: int | None
+) -> float:
+    """Return about how many seconds training takes, from its first iterations."""
+    marks = [perf_counter()]
+    total = 1
+
+    def progress(done: int, in_all: int) -> None:
+        nonlocal total
+        marks.append(perf_counter())
+        total = in_all
+        if done >= _TRIAL:
+            raise _Enough
+
+    try:
+        solver.fit(ratings, budget, Session(threads=threads, progress=progress))
+    except _Enough:
+        each = (marks[-1] - marks[2]) / (_TRIAL - 1)
+        return marks[1] - marks[0] + each * total
+    return perf_counter() - marks[0]
+
+
+def run_folder(output: str | Path) -> Path:
+    """Return where an interrupted training keeps what it needs to go on."""
+    output = Path(output).absolute()
+    return output.with_name(f"{output.name}.run")
+
+
+def _folder(
+    output: Path, data: list[bytes | memoryview], resume: bool, noise: NoiseSource | None
+) -> RunFolder:
+    path = run_folder(output)
+    if resume:
+        if not path.exists():
+            raise InvalidDocument(f"there is no interrupted training in {path}; leave out --resume")
+        return RunFolder.resume(path, data=data)
+    if path.exists():
+        raise InvalidDocument(
+            f"an interrupted training is in {path}; go on with --resume, or remove the folder to "
+            "begin again: what it released counts all the same"
+        )
+    return RunFolder.create(path, data=data, noise=noise)
+
+
+def _leave(folder: RunFolder) -> None:
+    """Let go of the folder of a training that did not end; remove it if nothing was released."""
+    if folder.ledger.events:
+        folder.close()
+    else:
+        folder.erase_key()
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def _binding(
+    ratings: Ratings, solver: Solver, budget: Budget | None, seed: int, holdout: float | None
+) -> list[bytes | memoryview]:
+    """Return bytes that stand for the data and the configuration of a training."""
+    configuration = {
+        "tacit": __version__,
+        "solver": solver.name,
+        "settings": settings(solver),
+        "budget": asdict(budget) if budget else None,
+        "seed": seed,
+        "holdout": holdout,
+        "scale": str(ratings.scale),
+    }
+    arrays = (ratings.by_user.starts, ratings.by_user.columns, ratings.by_user.codes)
+    return [
+        json.dumps(configuration, sort_keys=True).encode(),
+        *(_id_bytes(ids) for ids in (ratings.user_ids, ratings.item_ids)),
+        *(array.data for array in arrays),
+    ]
+
+
+def _id_bytes(ids: pl.Series) -> bytes:
+    return json.dumps([str(ids.dtype), ids.to_list()], ensure_ascii=False, default=str).encode()
+
+
+def _delta(solver: Solver, budget: Budget | None) -> float:
+    return budget.delta if budget else float(getattr(solver, "delta", DELTA))
