@@ -75,16 +75,18 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
                    {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data());
 }
 
-void pack_rows(Matrix<const double> features, Matrix<std::int16_t> out, std::size_t begin,
-               std::size_t end) {
+void pack_rows(Matrix<const double> features, Vector<const double> factors,
+               Matrix<std::int16_t> out, std::size_t begin, std::size_t end, bool portable) {
+  require(factors.size() == features.shape(0), "give one factor for each row");
   require(out.shape(0) == features.shape(0) && out.shape(1) >= features.shape(1),
           "features and out differ in shape");
   require(begin <= end && end <= out.shape(0), "rows out of range");
+  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
   bool finite;
   {
     nb::gil_scoped_release released;
-    finite = tacit::pack_rows(features.data(), features.shape(1), out.shape(1),
-                              tacit::Residuals::norm, begin, end, out.data());
+    finite = tacit::pack_rows(features.data(), factors.data(), features.shape(1), out.shape(1),
+                              tacit::Residuals::norm, begin, end, out.data(), set);
   }
   require(finite, "features must be finite numbers");
 }
@@ -267,8 +269,8 @@ NB_MODULE(_core, module) {
              "row_sums"_a.noconvert(), "column_sums"_a.noconvert(), "squares"_a.noconvert(),
              "begin"_a, "end"_a, "portable"_a = false,
              "Exact sums of residual times feature, by row and by column.");
-  module.def("pack_rows", &pack_rows, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
-             "Round feature rows to the grid of residual_sums.");
+  module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
+             "portable"_a = false, "Round feature rows to the grid of residual_sums.");
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "features"_a,
              "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "Regularized least squares by row.");

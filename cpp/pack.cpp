@@ -3,52 +3,97 @@
 #include <algorithm>
 #include <cmath>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace tacit {
 
 namespace {
 
 constexpr double rounder = 0x1.8p52;  // adding and subtracting it rounds to a whole number
+constexpr double huge = 1e150;        // squares of numbers below do not overflow
 
-constexpr double huge = 1e150;  // squares below do not overflow
-
-bool fits(const std::int16_t* row, std::size_t width, std::int64_t norm) {
-  std::int64_t squares = 0;
-  for (std::size_t k = 0; k < width; ++k) squares += std::int32_t{row[k]} * row[k];
-  return squares <= norm * norm;
+// Σ (factor · x)², in four sums at once.
+double sum_squares(const double* x, std::size_t width, double factor) {
+  double sums[4] = {0, 0, 0, 0};
+  std::size_t k = 0;
+  for (; k + 4 <= width; k += 4) {
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+      const double scaled = factor * x[k + lane];
+      sums[lane] += scaled * scaled;
+    }
+  }
+  for (; k < width; ++k) sums[0] += (factor * x[k]) * (factor * x[k]);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
+
+// The length of a row, or infinity if it has no finite one.
+double length_of(const double* row, std::size_t width) {
+  const double length = std::sqrt(sum_squares(row, width, 1));
+  if (length < huge) return length;
+  double largest = 0;
+  for (std::size_t k = 0; k < width; ++k) {
+    if (!std::isfinite(row[k])) return INFINITY;
+    largest = std::max(largest, std::abs(row[k]));
+  }
+  return largest * std::sqrt(sum_squares(row, width, 1 / largest));
+}
+
+std::int64_t round_portable(const double* row, std::size_t width, double factor,
+                            std::int16_t* out) {
+  std::int64_t squares = 0;
+  for (std::size_t k = 0; k < width; ++k) {
+    const auto step = static_cast<std::int32_t>((row[k] * factor + rounder) - rounder);
+    out[k] = static_cast<std::int16_t>(step);
+    squares += step * step;
+  }
+  return squares;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) std::int64_t round_avx512(
+    const double* row, std::size_t width, double factor, std::int16_t* out) {
+  __m512i squares = _mm512_setzero_si512();
+  const __m512d all = _mm512_set1_pd(factor);
+  for (std::size_t k = 0; k < width; k += 8) {
+    const auto there = static_cast<__mmask8>((1u << std::min<std::size_t>(8, width - k)) - 1);
+    const __m512d in = _mm512_mul_pd(_mm512_maskz_loadu_pd(there, row + k), all);
+    const __m256i steps = _mm512_cvtpd_epi32(in);  // to nearest, ties to even
+    _mm_mask_storeu_epi16(out + k, there, _mm256_cvtepi32_epi16(steps));
+    const __m512i wide = _mm512_cvtepi32_epi64(steps);
+    squares = _mm512_add_epi64(squares, _mm512_mul_epi32(wide, wide));
+  }
+  return _mm512_reduce_add_epi64(squares);
+}
+#endif
 
 }  // namespace
 
-bool pack_rows(const double* features, std::size_t width, std::size_t stride, std::int32_t norm,
-               std::size_t begin, std::size_t end, std::int16_t* out) {
+bool pack_rows(const double* features, const double* factors, std::size_t width,
+               std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
+               std::int16_t* out, InstructionSet set) {
+  auto* round = round_portable;
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) round = round_avx512;
+#endif
+  static_cast<void>(set);
+  const std::int64_t bound = std::int64_t{norm} * norm;
   for (std::size_t row = begin; row < end; ++row) {
     const double* in = features + row * width;
     std::int16_t* packed = out + row * stride;
     std::fill(packed + width, packed + stride, std::int16_t{0});
-    double squares = 0;
-    for (std::size_t k = 0; k < width; ++k) squares += in[k] * in[k];
-    double length = std::sqrt(squares);
-    if (!(length < huge)) {  // also if not a number: look closer, relative to the largest entry
-      double largest = 0;
-      for (std::size_t k = 0; k < width; ++k) {
-        if (!std::isfinite(in[k])) return false;
-        largest = std::max(largest, std::abs(in[k]));
-      }
-      squares = 0;
-      for (std::size_t k = 0; k < width; ++k) squares += (in[k] / largest) * (in[k] / largest);
-      length = largest * std::sqrt(squares);
-    }
-    const double shrink = length > 1 ? 1 / length : 1;
+    const double length = length_of(in, width) * std::abs(factors[row]);
+    if (!std::isfinite(length)) return false;
+    const double factor = (length > 1 ? factors[row] / length : factors[row]) * norm;
+    if (round(in, width, factor, packed) <= bound) continue;
+    // Rounding made the row too long: cut a little, and round towards zero instead.
+    std::int64_t squares = 0;
     for (std::size_t k = 0; k < width; ++k) {
-      const double steps = std::clamp(in[k] * shrink, -1.0, 1.0) * norm;
-      packed[k] = static_cast<std::int16_t>(static_cast<std::int32_t>((steps + rounder) - rounder));
+      packed[k] = static_cast<std::int16_t>(in[k] * factor * (1 - 0x1p-40));
+      squares += std::int32_t{packed[k]} * packed[k];
     }
-    if (fits(packed, width, norm)) continue;
-    for (std::size_t k = 0; k < width; ++k) {
-      const double steps = std::clamp(in[k] * shrink, -1.0, 1.0) * norm * (1 - 0x1p-40);
-      packed[k] = static_cast<std::int16_t>(steps);
-    }
-    if (!fits(packed, width, norm)) std::fill_n(packed, width, std::int16_t{0});
+    if (squares > bound) std::fill_n(packed, width, std::int16_t{0});
   }
   return true;
 }

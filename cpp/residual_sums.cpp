@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <vector>
@@ -68,21 +69,42 @@ void pass_portable(const Residuals& pass, const Side& rows, const Side& columns,
 constexpr std::size_t lanes = 32;  // 16-bit features in a vector
 constexpr int batch = 16;          // ratings of a row that are worked on together
 
-// Memory for one vector after another, aligned to cache lines.
-template <typename T>
-class Aligned {
+// 32-bit sums, all zero; a thread keeps those of a small pass for the next, fresh memory is slow.
+class Sums {
  public:
-  explicit Aligned(std::size_t size)
-      : data_(static_cast<T*>(::operator new(size * sizeof(T), std::align_val_t{64}))) {
-    std::fill_n(data_, size, T{});
+  explicit Sums(std::size_t size) {
+    thread_local Memory kept;
+    thread_local std::size_t room = 0;
+    if (size > kept_max) {
+      own_ = zeroed(size);
+      data = own_.get();
+      return;
+    }
+    if (size > room) {
+      room = 0;
+      kept = zeroed(size);
+      room = size;
+    }
+    data = kept.get();
   }
-  ~Aligned() { ::operator delete(data_, std::align_val_t{64}); }
-  Aligned(const Aligned&) = delete;
-  Aligned& operator=(const Aligned&) = delete;
-  T* data() { return data_; }
+
+  std::int32_t* data;
 
  private:
-  T* data_;
+  struct Free {
+    void operator()(std::int32_t* memory) const { ::operator delete(memory, alignment); }
+  };
+  using Memory = std::unique_ptr<std::int32_t, Free>;
+  static constexpr std::align_val_t alignment{64};
+  static constexpr std::size_t kept_max = std::size_t{1} << 22;
+
+  static Memory zeroed(std::size_t size) {
+    Memory memory(static_cast<std::int32_t*>(::operator new(size * sizeof(std::int32_t), alignment)));
+    std::fill_n(memory.get(), size, 0);
+    return memory;
+  }
+
+  Memory own_;
 };
 
 // Unpacking the halves of two vectors puts column 8q + w at lane 4q + w of the low sums and column
@@ -130,17 +152,16 @@ struct Pass {
   const Side& rows;
   const Side& columns;
   const ResidualOutput& out;
-  Aligned<std::int32_t> column_sums{columns.rows * pass.stride};
-  Aligned<std::int16_t> nothing{pass.stride};  // the features of a rating that is not there
+  Sums kept{columns.rows * pass.stride};  // left as found: every pass clears what it adds
+  std::int32_t* column_sums = kept.data;
   static constexpr int room = N ? N : Residuals::stride_max / lanes;
 
   std::size_t count() const { return N ? N : pass.stride / lanes; }
 
-  // Up to 16 ratings of a row: their features, sums and residuals.
+  // Up to 16 ratings of a row.
   struct Batch {
-    alignas(64) double lines[batch];  // base and scale of each column, as two floats
-    const std::int16_t* features[batch];
-    std::int32_t* sums[batch];
+    const std::int32_t* columns;
+    int size;
     alignas(64) std::int32_t residuals[batch];  // in the low half; that of the next in the high
   };
 
@@ -158,45 +179,13 @@ struct Pass {
     }
     own[0] = _mm512_maskz_mov_epi16(static_cast<__mmask32>(~((1ull << pass.first) - 1)), own[0]);
     __m512i squares = zero;
-    for (; entry < stop; entry += batch) {
-      const int size = static_cast<int>(std::min<std::int64_t>(batch, stop - entry));
-      Batch now;
-      __m512i products[batch];
-      const std::int32_t* place = pass.columns + entry;
-      if (size == batch) {
-#pragma GCC unroll 16
-        for (int i = 0; i < batch; ++i) {
-          const auto column = static_cast<std::size_t>(place[i]);
-          now.features[i] = columns.features + column * stride;
-          now.sums[i] = column_sums.data() + column * stride;
-          std::memcpy(now.lines + i, columns.lines + 2 * column, sizeof(double));
-          products[i] = product(own, now.features[i]);
-        }
-      } else {
-        for (int i = 0; i < batch; ++i) {
-          const auto column = static_cast<std::size_t>(i < size ? place[i] : 0);
-          now.features[i] = i < size ? columns.features + column * stride : nothing.data();
-          now.sums[i] = column_sums.data() + column * stride;
-          std::memcpy(now.lines + i, columns.lines + 2 * column, sizeof(double));
-          products[i] = product(own, now.features[i]);
-        }
-      }
-      const __m512i r = residuals(row, entry, size, now.lines, sum_lanes(products));
-      squares = _mm512_add_epi32(squares, _mm512_mullo_epi32(r, r));
-      const __m512i next = _mm512_slli_epi32(_mm512_alignr_epi32(zero, r, 1), 16);
-      _mm512_store_si512(now.residuals, _mm512_mask_blend_epi16(0xaaaaaaaau, r, next));
-      for (int i = 0; i < size; i += 2) {
-        const __m512i both = _mm512_set1_epi32(now.residuals[i]);
-        for (std::size_t n = 0; n < count(); ++n) {
-          const __m512i one = _mm512_loadu_si512(now.features[i] + lanes * n);
-          const __m512i two = _mm512_loadu_si512(now.features[i + 1] + lanes * n);
-          sum_low[n] = _mm512_dpwssd_epi32(sum_low[n], both, _mm512_unpacklo_epi16(one, two));
-          sum_high[n] = _mm512_dpwssd_epi32(sum_high[n], both, _mm512_unpackhi_epi16(one, two));
-        }
-        add(now.sums[i], both, low, high);
-        // The last of an odd number has a residual of zero beside it.
-        add(now.sums[i + 1], _mm512_set1_epi32(now.residuals[i + 1]), low, high);
-      }
+    // The residuals of a batch take long to arrive: the next batch is begun before one is added.
+    Batch batches[2];
+    measure(batches[0], row, own, entry, stop, squares);
+    for (int now = 0; entry < stop; now = 1 - now) {
+      entry += batch;
+      if (entry < stop) measure(batches[1 - now], row, own, entry, stop, squares);
+      add(batches[now], low, high, sum_low, sum_high);
     }
     for (std::size_t n = 0; n < count(); ++n) {
       alignas(64) std::int32_t kept[lanes];
@@ -208,6 +197,61 @@ struct Pass {
     out.squares[row] += _mm512_reduce_add_epi64(
         _mm512_add_epi64(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(squares)),
                          _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(squares, 1))));
+  }
+
+  // The residuals of up to 16 ratings from `entry` on.
+  TACIT_AVX512 inline __attribute__((always_inline)) void measure(Batch& now, std::size_t row,
+                                                                 const __m512i* own,
+                                                                 std::int64_t entry,
+                                                                 std::int64_t stop,
+                                                                 __m512i& squares) const {
+    const std::size_t stride = count() * lanes;
+    now.columns = pass.columns + entry;
+    now.size = static_cast<int>(std::min<std::int64_t>(batch, stop - entry));
+    alignas(64) double lines[batch];  // base and scale of each column, as two floats
+    __m512i products[batch];
+    if (now.size == batch) {
+#pragma GCC unroll 16
+      for (int i = 0; i < batch; ++i) {
+        const auto column = static_cast<std::size_t>(now.columns[i]);
+        std::memcpy(lines + i, columns.lines + 2 * column, sizeof(double));
+        products[i] = product(own, columns.features + column * stride);
+      }
+    } else {
+      for (int i = 0; i < batch; ++i) {
+        const auto column = static_cast<std::size_t>(now.columns[std::min(i, now.size - 1)]);
+        std::memcpy(lines + i, columns.lines + 2 * column, sizeof(double));
+        products[i] = product(own, columns.features + column * stride);
+      }
+    }
+    const __m512i r = residuals(row, entry, now.size, lines, sum_lanes(products));
+    squares = _mm512_add_epi32(squares, _mm512_mullo_epi32(r, r));
+    const __m512i next = _mm512_slli_epi32(_mm512_alignr_epi32(_mm512_setzero_si512(), r, 1), 16);
+    _mm512_store_si512(now.residuals, _mm512_mask_blend_epi16(0xaaaaaaaau, r, next));
+  }
+
+  // Add residual times feature to the sums of the row and of the columns.
+  TACIT_AVX512 inline __attribute__((always_inline)) void add(const Batch& now, const __m512i* low,
+                                                             const __m512i* high,
+                                                             __m512i* sum_low, __m512i* sum_high) {
+    const std::size_t stride = count() * lanes;
+    for (int i = 0; i < now.size; i += 2) {
+      // The last of an odd number stands beside itself, with a residual of zero.
+      const auto column = static_cast<std::size_t>(now.columns[i]);
+      const auto beside = static_cast<std::size_t>(now.columns[std::min(i + 1, now.size - 1)]);
+      const std::int16_t* features = columns.features + column * stride;
+      const std::int16_t* others = columns.features + beside * stride;
+      const __m512i both = _mm512_set1_epi32(now.residuals[i]);
+      for (std::size_t n = 0; n < count(); ++n) {
+        const __m512i one = _mm512_loadu_si512(features + lanes * n);
+        const __m512i two = _mm512_loadu_si512(others + lanes * n);
+        sum_low[n] = _mm512_dpwssd_epi32(sum_low[n], both, _mm512_unpacklo_epi16(one, two));
+        sum_high[n] = _mm512_dpwssd_epi32(sum_high[n], both, _mm512_unpackhi_epi16(one, two));
+      }
+      add_to(column_sums + column * stride, both, low, high);
+      const __m512i second = _mm512_set1_epi32(now.residuals[i + 1]);
+      add_to(column_sums + beside * stride, second, low, high);
+    }
   }
 
   // The products of a row's features with another's, in 16 sums.
@@ -243,8 +287,8 @@ struct Pass {
   }
 
   // Add a row's features times a residual to the sums of a column.
-  TACIT_AVX512 void add(std::int32_t* sum, __m512i residual, const __m512i* low,
-                        const __m512i* high) const {
+  TACIT_AVX512 void add_to(std::int32_t* sum, __m512i residual, const __m512i* low,
+                           const __m512i* high) const {
     for (std::size_t n = 0; n < count(); ++n, sum += lanes) {
       const __m512i first = _mm512_load_si512(sum), last = _mm512_load_si512(sum + 16);
       _mm512_store_si512(sum, _mm512_dpwssd_epi32(first, residual, low[n]));
@@ -288,7 +332,7 @@ struct Pass {
           }
         }
       }
-      std::int32_t* sums = column_sums.data();
+      std::int32_t* sums = column_sums;
       for (std::size_t column = 0; column < columns.rows; ++column) {
         for (std::size_t n = 0; n < count(); ++n, sums += lanes) {
           const std::size_t width = std::min(lanes, out.width - n * lanes);

@@ -43,7 +43,12 @@ def residual_sums(
     portable: bool = False,
 ) -> None: ...
 def pack_rows(
-    features: npt.NDArray[np.float64], out: npt.NDArray[np.int16], begin: int, end: int
+    features: npt.NDArray[np.float64],
+    factors: npt.NDArray[np.float64],
+    out: npt.NDArray[np.int16],
+    begin: int,
+    end: int,
+    portable: bool = False,
 ) -> None: ...
 def ridge_rows(
     starts: npt.NDArray[np.int64],

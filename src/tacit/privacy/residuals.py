@@ -26,6 +26,9 @@ from tacit.privacy.units import Unit
 NORM = _core.RESIDUAL_NORM
 """The norm bound of a feature row, in steps of the features' grid."""
 
+_LARGEST = 1e30
+"""Largest base, and inverse of the smallest factor, of a row."""
+
 LANES = 32
 """Feature rows are padded to a multiple of this."""
 
@@ -73,34 +76,44 @@ class RatedPairs:
 class Side:
     """Users or items in a pass: feature rows on the grid, and how they predict.
 
-    A rating is predicted as base + base + scale · scale · ⟨features, features⟩, the sum of both
-    sides' bases and so on. Takes public or released values only.
+    A rating is predicted as base + base + ⟨row, row⟩, the sum of both sides' bases and the product
+    of their whole rows. Features are the rows times `shrink`: what bounds the sensitivity does not
+    bound the prediction. Takes public or released values only.
 
     Parameters
     ----------
-    features
-        Rows (n × width) in units of the norm bound; those longer than 1 are scaled down to 1.
-    base, scale
+    rows
+        Profiles (n × width).
+    shrink
+        A positive factor for each row; features still longer than 1 are cut to norm 1.
+    base
         One number for each row.
+    unit
+        Factor of the product of rows in the prediction; those of both sides multiply.
     """
 
     def __init__(
         self,
-        features: npt.NDArray[np.float64],
+        rows: npt.NDArray[np.float64],
+        shrink: npt.NDArray[np.float64],
         base: npt.NDArray[np.float64],
-        scale: npt.NDArray[np.float64],
+        unit: float = 1.0,
     ) -> None:
-        features = np.ascontiguousarray(features, dtype=np.float64)
-        if features.ndim != 2 or not 1 <= features.shape[1] <= WIDTH_MAX:
+        rows = np.ascontiguousarray(rows, dtype=np.float64)
+        if rows.ndim != 2 or not 1 <= rows.shape[1] <= WIDTH_MAX:
             raise InvalidParameter(f"features must have 1 to {WIDTH_MAX:,} columns")
-        rows, self.width = features.shape
-        if base.shape != (rows,) or scale.shape != (rows,):
-            raise InvalidParameter("give one base and one scale for each row of features")
-        if not (np.isfinite(features).all() and np.isfinite(base).all()):
-            raise InvalidParameter("features and bases must be finite; use a smaller step size")
-        self.base, self.scale = base, scale
-        self.packed = _aligned(rows, -(-self.width // LANES) * LANES)
-        _core.pack_rows(features, self.packed, 0, rows)
+        count, self.width = rows.shape
+        if base.shape != (count,) or shrink.shape != (count,):
+            raise InvalidParameter("give one base and one factor for each row of features")
+        # What is not a number compares as false; what is out of bounds has no 32-bit form.
+        if not ((np.abs(base) < _LARGEST).all() and (shrink > 1 / _LARGEST).all()):
+            raise InvalidParameter("profiles must be finite; use a smaller step size")
+        self.base, self._unit, self._shrink = base, unit, shrink
+        self.packed = _aligned(count, -(-self.width // LANES) * LANES)
+        try:
+            _core.pack_rows(rows, shrink, self.packed, 0, count)
+        except ValueError:
+            raise InvalidParameter("profiles must be finite; use a smaller step size") from None
         self.packed.flags.writeable = False
 
     @property
@@ -110,8 +123,10 @@ class Side:
 
     def lines(self, base_step: float, scale_step: float) -> npt.NDArray[np.float32]:
         """Return base and scale of each row in the units of a pass."""
-        lines = np.stack([self.base / base_step, self.scale / scale_step], axis=1)
-        return lines.astype(np.float32)
+        lines = np.empty((len(self.base), 2), dtype=np.float32)
+        lines[:, 0] = self.base / base_step
+        lines[:, 1] = (self._unit / scale_step) / self._shrink
+        return lines
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +224,9 @@ class ResidualSums:
         (rows, row_lines), (columns, column_lines) = sides if pairs.by_user else sides[::-1]
         width = rows.width
         parts = pairs.ranges(_parallel.thread_count(threads))
-        row_sums = np.zeros((len(rows.base), width), dtype=np.int64)
+        row_sums = np.empty((len(rows.base), width), dtype=np.int64)
         column_sums = np.zeros((max(1, len(parts)), len(columns.base), width), dtype=np.int64)
-        squares = np.zeros(len(rows.base), dtype=np.int64)
+        squares = np.empty(len(rows.base), dtype=np.int64)
 
         def work(part: int, _: int) -> None:
             _core.residual_sums(
@@ -233,7 +248,9 @@ class ResidualSums:
             )
 
         _parallel.for_ranges(work, len(parts), size=1, threads=max(1, len(parts)))
-        both = row_sums, column_sums.sum(axis=0)
+        for more in column_sums[1:]:
+            column_sums[0] += more
+        both = row_sums, column_sums[0]
         users, items = both if pairs.by_user else both[::-1]
         return ResidualTables(users, items, int(squares.sum()))
 

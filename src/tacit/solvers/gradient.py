@@ -286,7 +286,7 @@ def _raw(rows: Rows) -> tuple[Rows, npt.NDArray[np.float64]]:
 def _side(rows: Rows, middle: float, unit: float, product_unit: float) -> Side:
     """Return profiles as one side of a pass, predicting in the units of the ratings."""
     features, shrink = _raw(rows)
-    return Side(features * shrink[:, None], middle + rows[:, 0] * unit, product_unit / shrink)
+    return Side(features, shrink, middle + rows[:, 0] * unit, product_unit)
 
 
 def _constant_first(rows: Rows, factor: float) -> Rows:

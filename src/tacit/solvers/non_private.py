@@ -1,5 +1,6 @@
 """Alternating least squares with biases, not private: the reference of every comparison."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -79,9 +80,10 @@ class NonPrivateSolver:
 
         def begin() -> State:
             random = np.random.default_rng(session.seed)
+            spread = 0.1 * math.sqrt(ratings.scale.range / 4)
             users, items = ratings.shape
             rows = {
-                name: random.normal(scale=0.1, size=(count, self.factors + 1))
+                name: random.normal(scale=spread, size=(count, self.factors + 1))
                 for name, count in (("users", users), ("items", items))
             }
             for row in rows.values():

@@ -42,11 +42,11 @@ from tacit.solvers.run import Run, State
 
 Rows = npt.NDArray[np.float64]
 
-VALUE_LEVELS = 256
+VALUE_LEVELS = 128
 """Steps that the scale is divided into, at least."""
 
-REACH = 2.0
-"""Predictions are cut this many ranges beyond the scale, where the descent has diverged."""
+REACH = 1.0
+"""Predictions are cut this many ranges beyond the scale: a descent that gets there diverges."""
 
 FALSE_THEOREM = (
     "The published theorem is false: it bounds every step as if the item profiles did not depend "
@@ -273,12 +273,17 @@ class _Descent:
     ) -> State:
         """Return the next profiles. Reads the exact item gradient: the item side is private."""
         solver = self._solver
-        exact = private.items * (self._step / NORM)
         after: State = {}
-        for name, sums in (("users", released), ("items", exact)):
-            rows = state[name]
-            gradient = solver.norm_bound * sums + solver.regularization * rows
-            after[name] = rows - solver.step_size * gradient
+        for name, sums, unit in (
+            ("users", released, 1.0),
+            ("items", private.items, self._step / NORM),
+        ):
+            # rows − step_size · (norm_bound · sums + regularization · rows)
+            moved = np.multiply(sums, -solver.step_size * solver.norm_bound * unit)
+            if solver.regularization:
+                moved -= solver.step_size * solver.regularization * state[name]
+            moved += state[name]
+            after[name] = moved
         error = self._step * math.sqrt(private.squares / self._count)
         after["errors"] = np.append(state["errors"], error)
         return after
@@ -305,8 +310,8 @@ def _purpose(number: int) -> str:
 
 def _clipped_side(rows: Rows, bound: float) -> Side:
     """Return profiles as one side of a pass: features cut to the norm bound, predictions whole."""
-    lengths = np.maximum(np.linalg.norm(rows, axis=1), bound)
-    return Side(rows / lengths[:, None], np.zeros(len(rows)), lengths)
+    lengths = np.sqrt(np.einsum("nk,nk->n", rows, rows))
+    return Side(rows, 1 / np.maximum(lengths, bound), np.zeros(len(rows)))
 
 
 def _item_means(ratings: Ratings) -> npt.NDArray[np.float64]:

@@ -1,0 +1,84 @@
+"""Small sets of ratings for tests of solvers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit import _core
+from tacit.data import load
+from tacit.data.ratings import Ratings
+from tacit.privacy import residuals
+from tacit.privacy.budget import Budget
+
+BUDGET = Budget.from_epsilon(10, 1e-5)
+
+
+def random_ratings(
+    seed: int = 0, users: int = 30, items: int = 20, density: float = 0.3, scale: str = "1:5:1"
+) -> Ratings:
+    """Return ratings at random places, at least one of each user and item."""
+    random = np.random.default_rng(seed)
+    mask = random.random((users, items)) < density
+    mask[np.arange(users), np.arange(users) % items] = True
+    mask[np.arange(items) % users, np.arange(items)] = True
+    rows, columns = np.nonzero(mask)
+    frame = pl.DataFrame(
+        {
+            "user_id": rows + 1,
+            "item_id": columns + 100,
+            "rating": random.integers(1, 6, rows.size).astype(float),
+        }
+    )
+    return load(frame, scale=scale)
+
+
+def checkerboard(size: int = 50) -> tuple[Ratings, Ratings]:
+    """Return ratings whose right answer anybody can see, and those left out.
+
+    A user likes the items of the same parity, and nothing else. On the diagonal nothing is told.
+    """
+    rows, columns = (each.ravel() for each in np.indices((size, size)))
+    values = np.where(rows % 2 == columns % 2, 5.0, 1.0)
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values})
+    ratings = load(frame, scale="1:5:1")
+    hidden = (ratings.rows() == ratings.by_user.columns) | (
+        ratings.rows() == (ratings.by_user.columns + 1) % size
+    )
+    return ratings.select(~hidden), ratings.select(hidden)
+
+
+def replaced(ratings: Ratings, place: int, value: float) -> Ratings:
+    """Return a neighbour under `value`: one rating, in the order of `by_user`, replaced."""
+    frame = ratings.to_frame()
+    values = frame["rating"].to_numpy().copy()
+    values[place] = value
+    return load(frame.with_columns(rating=pl.Series(values)), scale=str(ratings.scale))
+
+
+@contextmanager
+def portable_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Use no special instructions anywhere."""
+
+    class Ziggurat(_core.Ziggurat):
+        def fill(self, words: object, out: object, portable: bool = False) -> int | None:
+            return super().fill(words, out, portable=True)
+
+    class Portable:
+        def __getattr__(self, name: str) -> object:
+            return getattr(_core, name)
+
+        def residual_sums(self, *arguments: object, **options: object) -> None:
+            _core.residual_sums(*arguments, **(options | {"portable": True}))
+
+        def pack_rows(self, *arguments: object) -> None:
+            _core.pack_rows(*arguments, portable=True)
+
+    from tacit.privacy import mechanism
+
+    with monkeypatch.context() as patch:
+        patch.setattr(residuals, "_core", Portable())
+        patch.setattr(mechanism._core, "Ziggurat", Ziggurat)
+        yield

@@ -1,0 +1,211 @@
+"""Algorithm 1 to the letter, and its false theorem."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.data import load
+from tacit.errors import InvalidParameter
+from tacit.evaluate.metrics import rmse
+from tacit.privacy.accounting.paper import paper_account
+from tacit.privacy.budget import Budget
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.events import GaussianRelease
+from tacit.privacy.ledger import Status
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.solvers.contract import Session
+from tacit.solvers.paper import CENTRED, FALSE_THEOREM, NARROW, STOPPED, PaperSolver, _Descent
+from tests.solvers.helpers import BUDGET, random_ratings, replaced
+
+SOLVER = PaperSolver(factors=4, iterations=12, step_size=0.02, epsilon_i=0.5)
+
+
+def spied_fit(solver: PaperSolver, ratings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Fit, and return the noise that each iteration drew too."""
+    noise = []
+    original = Gate.release
+
+    def release(self: Gate, measurement: Any, values: Any, **options: Any) -> Any:
+        released = original(self, measurement, values, **options)
+        noise.append(released - measurement.private.users * measurement.query.step)
+        return released
+
+    monkeypatch.setattr(Gate, "release", release)
+    return solver.fit(ratings, session=Session(seed=4, noise=InsecureTestNoise(2))), noise
+
+
+@pytest.mark.parametrize("centre", ["none", "item-mean"])
+@pytest.mark.parametrize(("regularization", "norm_bound"), [(0.0, 1.0), (0.3, 0.7)])
+def test_the_algorithm_written_with_dense_matrices(
+    centre: str, regularization: float, norm_bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratings = random_ratings(1, users=25, items=15)
+    solver = replace(
+        SOLVER,
+        epsilon_i=5.0,
+        centre=centre,
+        regularization=regularization,
+        norm_bound=norm_bound,
+    )
+    fit, noise = spied_fit(solver, ratings, monkeypatch)
+
+    mask = np.zeros(ratings.shape[::-1])
+    v = np.zeros(ratings.shape[::-1])
+    mask[ratings.by_user.columns, ratings.rows()] = 1
+    v[ratings.by_user.columns, ratings.rows()] = ratings.values()
+    means = (v.sum(axis=1) / mask.sum(axis=1)) * (centre == "item-mean")
+    v = (v - means[:, None]) * mask
+
+    def clip(rows: Any) -> Any:
+        return rows / np.maximum(1, np.linalg.norm(rows, axis=1) / norm_bound)[:, None]
+
+    random = np.random.default_rng(4)
+    x = random.normal(size=(15, 4))
+    theta = random.normal(size=(25, 4))
+    x /= np.linalg.norm(x, axis=1)[:, None]
+    theta /= np.linalg.norm(theta, axis=1)[:, None]
+    errors = []
+    for eta in noise:
+        difference = mask * (x @ theta.T) - v
+        errors.append(math.sqrt((difference**2).sum() / mask.sum()))
+        gradient_x = difference @ clip(theta) + regularization * x
+        gradient_theta = difference.T @ clip(x) + regularization * theta
+        # The noise was drawn for features in units of the norm bound.
+        gradient_theta += norm_bound * eta
+        x = x - solver.step_size * gradient_x
+        theta = theta - solver.step_size * gradient_theta
+
+    # Values are rounded to a 128th of the scale, profiles to 2^-14: no more apart than that.
+    assert np.abs(fit.users.factors - theta).max() < 0.02
+    assert np.abs(fit.private_items.factors - x).max() < 0.02
+    assert np.allclose(fit.private_items.biases, means, atol=1e-6)
+    assert np.allclose(fit.owner_view["rmse_before_step"], errors, atol=0.01)
+
+
+def test_the_noise_is_the_papers() -> None:
+    fit = SOLVER.fit(random_ratings())
+    sigma = 4 * 1.0 / 0.5 * math.sqrt(2 * math.log(1.25 / 0.01))
+    for event in fit.ledger.events:
+        assert isinstance(event, GaussianRelease)
+        assert event.sensitivity == 4.0 and event.noise_scale == pytest.approx(sigma, rel=1e-9)
+
+
+def test_the_overall_epsilon_is_the_papers() -> None:
+    solver = PaperSolver(iterations=300).with_epsilon_i(Budget.from_epsilon(13.183663, 1e-5))
+    assert solver.epsilon_i == pytest.approx(0.4, abs=1e-6)
+    account = paper_account(epsilon_i=0.4, delta_i=0.01, iterations=300, delta=1e-5)
+    assert account.epsilon_paper == pytest.approx(13.183663)
+    fit = PaperSolver(epsilon_i=0.4, iterations=20, factors=2).fit(random_ratings())
+    exact = paper_account(epsilon_i=0.4, delta_i=0.01, iterations=20, delta=1e-5)
+    certificate = Certificate.from_ledger(fit.ledger, 1e-5)
+    assert certificate.mu == pytest.approx(exact.mu, rel=1e-9)
+
+
+def test_it_is_claimed_and_says_why_in_two_sentences() -> None:
+    fit = SOLVER.fit(random_ratings())
+    assert fit.ledger.status is Status.CLAIMED
+    assert fit.ledger.reasons == (FALSE_THEOREM,)
+    assert FALSE_THEOREM.count(". ") == 1 and "false" in FALSE_THEOREM
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"centre": "item-mean"}, CENTRED),
+        ({"tolerance": 1e-9}, STOPPED),
+        ({"tau": 3.0}, NARROW),
+    ],
+)
+def test_each_option_of_the_experiments_is_marked(options: Any, sentence: str) -> None:
+    (reason,) = replace(SOLVER, **options).fit(random_ratings()).ledger.reasons
+    assert reason == f"{FALSE_THEOREM} {sentence}"
+
+
+def test_a_larger_tau_only_adds_noise() -> None:
+    fit = replace(SOLVER, tau=5.0).fit(random_ratings())
+    assert fit.ledger.reasons == (FALSE_THEOREM,)
+    event = fit.ledger.events[0]
+    assert isinstance(event, GaussianRelease)
+    assert event.sensitivity == 5.0
+    assert event.mu == pytest.approx(0.5 / math.sqrt(2 * math.log(125)), rel=1e-9)
+
+
+def test_items_are_private_and_apart() -> None:
+    fit = SOLVER.fit(random_ratings())
+    assert fit.items is None and fit.private_items is not None
+
+
+def test_it_stops_by_its_training_error() -> None:
+    ratings = random_ratings(2, users=60, items=30)
+    solver = replace(SOLVER, iterations=500, tolerance=1e-3, epsilon_i=5.0)
+    fit = solver.fit(ratings, session=Session(noise=InsecureTestNoise(1)))
+    errors = fit.owner_view["rmse_before_step"]
+    assert 2 <= len(errors) == len(fit.ledger.events) < 500
+    falls = -np.diff(errors)
+    assert falls[-1] < 1e-3 and (falls[:-1] >= 1e-3).all()
+
+
+def test_budget_and_epsilon_i_exclude_each_other() -> None:
+    with pytest.raises(InvalidParameter, match="not both"):
+        SOLVER.fit(random_ratings(), BUDGET)
+    with pytest.raises(InvalidParameter, match="epsilon_i"):
+        PaperSolver().fit(random_ratings())
+
+
+def test_a_descent_that_diverges_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="smaller step size"):
+        replace(SOLVER, step_size=1e200, iterations=50).fit(random_ratings())
+
+
+def test_neighbours_differ_by_more_than_claimed() -> None:
+    """The sensitivity test that proven solvers pass: this one must fail it.
+
+    One item that many rated; one of its ratings changes. Both worlds see the same users' profiles,
+    as released, but each goes on with item profiles of its own, which were never noised.
+    """
+    frame = pl.DataFrame(
+        {"user_id": np.arange(200), "item_id": np.zeros(200, dtype=int), "rating": [5.0] * 200}
+    )
+    ratings = load(frame, scale="1:5:1")
+    neighbour = replaced(ratings, 0, 1.0)
+    worlds = [(data, _Descent(SOLVER, data)) for data in (ratings, neighbour)]
+    states = [descent.begin(0) for _, descent in worlds]
+    gate = Gate(budget=SOLVER._claimed_budget(), unit="value", noise=InsecureTestNoise(1))
+    changes = []
+    for number in range(SOLVER.iterations):
+        measurements = [
+            descent.measurement(number, state)
+            for (_, descent), state in zip(worlds, states, strict=True)
+        ]
+        values = [descent.values(data) for data, descent in worlds]
+        sums = [m.exact(v) for m, v in zip(measurements, values, strict=True)]
+        claimed = measurements[0].query.sensitivity
+        changes.append(np.linalg.norm((sums[0] - sums[1]).astype(float)) / claimed)
+        released = gate.release(measurements[0], values[0], share=SOLVER._share(gate))
+        states = [
+            descent.step(number, state, released, m.private)
+            for (_, descent), state, m in zip(worlds, states, measurements, strict=True)
+        ]
+        assert np.array_equal(states[0]["users"], states[1]["users"])
+    assert changes[0] <= 1  # the first step is as the proof says
+    assert max(changes) > 1.2  # the others are not
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon_i", [0.15, 0.5])
+def test_training_errors_are_those_of_the_papers_figures(real_set: Any, epsilon_i: float) -> None:
+    """As the experiments were run, at the paper's own number of iterations."""
+    real_set("ml-1m.zip")
+    # Iterations and the error at the end, from figures 1 and 4 of the paper.
+    iterations, error = {0.15: (791, 0.8389), 0.5: (2109, 0.7237)}[epsilon_i]
+    solver = PaperSolver(epsilon_i=epsilon_i, iterations=iterations, centre="item-mean", tau=5.0)
+    fit = solver.fit(load("ml-1m"), session=Session(noise=InsecureTestNoise(1)))
+    errors = fit.owner_view["rmse_before_step"]
+    assert errors[0] == pytest.approx(1.0, abs=0.002)
+    assert errors[-1] == pytest.approx(error, abs=0.001)
+    assert rmse(fit, load("ml-1m")) < error
