@@ -15,6 +15,7 @@ from time import perf_counter
 
 import polars as pl
 
+from tacit import _json
 from tacit._version import __version__
 from tacit.data.ratings import Ratings
 from tacit.data.splits import random_split
@@ -24,7 +25,7 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise.source import NoiseSource
-from tacit.privacy.run_folder import RunFolder
+from tacit.privacy.run_folder import RunFolder, erase, read_journal
 from tacit.release.write import check_absent, write_private_items, write_release
 from tacit.solvers.contract import Fit, Session, Solver, settings, silent
 
@@ -36,10 +37,11 @@ DELTA = 1e-5
 class Trained:
     """What a training left: the release, and what the owner may look at.
 
-    `rmse_train` and `rmse_test` are exact errors on private data: the owner's own view.
+    `rmse_train` and `rmse_test` are exact errors on private data: the owner's own view. `fit` is
+    None if a resumed training had ended already.
     """
 
-    fit: Fit
+    fit: Fit | None
     certificate: Certificate
     release: Path
     seconds: float
@@ -84,10 +86,12 @@ def train(
     progress
         Called with the iterations done and in all.
     """
+    start = perf_counter()
+    if resume and (certificate := _finished(Path(output).absolute())) is not None:
+        return Trained(fit=None, certificate=certificate, release=Path(output), seconds=0.0)
     output = check_absent(output)
     if private_items is not None:
         private_items = check_absent(private_items)
-    start = perf_counter()
     test = None
     if holdout is not None:
         ratings, test = random_split(ratings, holdout, seed)
@@ -98,7 +102,7 @@ def train(
         certificate = Certificate.from_ledger(fit.ledger, _delta(solver, budget))
         if private_items is not None:
             write_private_items(fit, private_items)
-        release = write_release(fit, certificate, output)
+        release = write_release(fit, certificate, output, draft=folder.path / "release")
     except BaseException:
         _leave(folder)
         raise
@@ -202,6 +206,24 @@ def _folder(
             "begin again: what it released counts all the same"
         )
     return RunFolder.create(path, data=data, noise=noise)
+
+
+def _finished(output: Path) -> Certificate | None:
+    """Return the certificate of a training that was cut off when its release was in place.
+
+    What is left of its folder is erased and removed.
+    """
+    folder = run_folder(output)
+    if not (output.is_dir() and folder.is_dir()):
+        return None
+    document = _json.read(output / "certificate.json")
+    certificate = Certificate.from_dict(document.get("certificate"))
+    if (folder / "key.json").exists():
+        if read_journal(folder / "ledger.jsonl").run != certificate.run:
+            return None
+        erase(folder)
+    shutil.rmtree(folder)
+    return certificate
 
 
 def _leave(folder: RunFolder) -> None:

@@ -173,7 +173,8 @@ def train(
             note("interrupted; the same command with --resume goes on, with the same noise")
         raise
     _show_result(trained, json)
-    if trained.fit.private_items is not None and private_items_out is None:
+    fit = trained.fit
+    if fit is not None and fit.private_items is not None and private_items_out is None:
         note("the item profiles were never noised and are not in the release; see README")
 
 
@@ -239,7 +240,6 @@ def _show_result(trained: "Trained", json: bool) -> None:
     if json:
         emit_json(
             {
-                "solver": trained.fit.solver,
                 "status": certificate.status,
                 "unit": certificate.unit,
                 "epsilon": certificate.epsilon,

@@ -176,7 +176,7 @@ class RunFolder:
         """Overwrite and remove the key and the uses, and let go of the folder; the ledger stays."""
         self.noise.erase()
         if self._lock is not None:
-            _erase(self.path)
+            erase(self.path)
         self.close()
 
     def _check_held(self) -> None:
@@ -184,7 +184,7 @@ class RunFolder:
             raise NoiseReuse(f"the run folder {self.path} was closed; resume it to go on")
 
 
-def _erase(path: Path) -> None:
+def erase(path: Path) -> None:
     """Overwrite and remove what is secret; can be repeated after a crash."""
     for name in ("key.json", "uses.jsonl", "state", "state.new"):
         file = path / name
@@ -227,7 +227,7 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> NoiseSour
     if not file.exists():
         raise completed
     if file.is_file() and not any(file.read_bytes()):
-        _erase(path)  # a crash came between overwriting and removing
+        erase(path)  # a crash came between overwriting and removing
         raise completed
     key = _json.read(file)
     try:

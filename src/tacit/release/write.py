@@ -30,13 +30,16 @@ FORMAT = "tacit-release"
 VERSION = 1
 
 
-def write_release(fit: Fit, certificate: Certificate, path: str | Path) -> Path:
+def write_release(
+    fit: Fit, certificate: Certificate, path: str | Path, *, draft: Path | None = None
+) -> Path:
     """Write what may be released of a fit to a new folder.
 
-    It is put together under another name and then renamed, so a crash leaves a whole release or
-    none. Item profiles that are private stay out.
+    It is put together under another name, `draft` if given, and then renamed, so a crash leaves a
+    whole release or none. Item profiles that are private stay out.
     """
     path = Path(path).absolute()
+    draft = draft or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     tables = {"users.parquet": _table(fit.users, "user_id")}
     if fit.items is not None:
         tables["items.parquet"] = _table(fit.items, "item_id")
@@ -53,7 +56,7 @@ def write_release(fit: Fit, certificate: Certificate, path: str | Path) -> Path:
         }
         _json.write(draft / "certificate.json", document)
 
-    _write_folder(path, fill)
+    _write_folder(path, draft, fill)
     return path
 
 
@@ -83,12 +86,13 @@ def check_absent(path: str | Path) -> Path:
     return path
 
 
-def _write_folder(path: Path, fill: Callable[[Path], None]) -> None:
+def _write_folder(path: Path, draft: Path, fill: Callable[[Path], None]) -> None:
     """Make a folder that `fill` fills, durably and all at once."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "it exists already")
+        if draft.exists():
+            shutil.rmtree(draft)  # a crash left it
         draft.mkdir()
         try:
             fill(draft)

@@ -1,0 +1,389 @@
+"""Training to a release: interrupted anywhere, it goes on with the same noise or is refused."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.data.ratings import Ratings
+from tacit.data.synthetic import synthetic_ratings
+from tacit.errors import InvalidDocument, InvalidParameter, NoiseReuse
+from tacit.evaluate.metrics import rmse
+from tacit.privacy.certificate import Certificate, read_ledger
+from tacit.privacy.ledger import Status
+from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.privacy.run_folder import RunFolder, read_journal
+from tacit.solvers import run as solver_run
+from tacit.solvers.names import SOLVERS, make_solver
+from tacit.training import Trained, preview, run_folder, train
+from tests.solvers.helpers import BUDGET, random_ratings, replaced
+from tests.solvers.test_contract import SMALL, same
+
+RATINGS = random_ratings(1, users=40, items=25)
+
+
+def go(output: Path, name: str = "gradient", ratings: Ratings = RATINGS, **options: Any) -> Trained:
+    solver = make_solver(name, **SMALL[name])
+    facts: dict[str, Any] = {"budget": BUDGET if solver.is_private else None, "seed": 3}
+    if not options.get("resume"):
+        facts["noise"] = InsecureTestNoise(5)
+    return train(ratings, solver, output=output, **(facts | options))
+
+
+def stop_at(number: int) -> Any:
+    """Return a progress function that interrupts as Ctrl-C does."""
+
+    def progress(done: int, total: int) -> None:
+        if done == number:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_a_release_is_written_and_the_run_folder_goes(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release", holdout=0.2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release"]
+    assert sorted(path.name for path in trained.release.iterdir()) == [
+        "certificate.json",
+        "items.parquet",
+        "users.parquet",
+    ]
+    assert read_ledger(trained.release) == trained.fit.ledger
+    assert trained.rmse_test is not None and trained.rmse_train is not None
+    items = pl.read_parquet(trained.release / "items.parquet")
+    assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
+    assert trained.fit.items is not None
+    assert np.array_equal(items["profile"].to_numpy(), trained.fit.items.factors)
+    assert np.array_equal(items["bias"].to_numpy(), trained.fit.items.biases)
+
+
+def test_errors_are_shown_only_with_a_holdout(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release")
+    assert trained.rmse_train is None and trained.rmse_test is None
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("stop", [1, 3])
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
+    name: str, stop: int, tmp_path: Path
+) -> None:
+    whole = go(tmp_path / "whole", name)
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", name, progress=stop_at(min(stop, total(name) - 1)))
+    assert run_folder(tmp_path / "parts").is_dir() and not (tmp_path / "parts").exists()
+    resumed = go(tmp_path / "parts", name, resume=True)
+    assert same(whole.fit, resumed.fit)
+    assert whole.fit.ledger.events == resumed.fit.ledger.events
+    assert not run_folder(tmp_path / "parts").exists()
+
+
+def total(name: str) -> int:
+    iterations: int = SMALL[name].get("iterations", 2)
+    return iterations
+
+
+def test_a_checkpoint_saves_the_work_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(4))
+    seen: list[int] = []
+    go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen == [4, 5, 6]
+
+
+@pytest.mark.parametrize("damage", [b"", b"junk", b"3 00\njunk"])
+def test_a_damaged_checkpoint_costs_time_only(tmp_path: Path, damage: bytes) -> None:
+    whole = go(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(4))
+    (run_folder(tmp_path / "parts") / "state").write_bytes(damage)
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen[0] == 0 and same(whole.fit, resumed.fit)
+
+
+def test_checkpoints_are_kept_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash cannot save anything; what was kept on the way is there."""
+    monkeypatch.setattr(solver_run, "CHECKPOINT_SECONDS", -1.0)
+
+    def crash(done: int, total: int) -> None:
+        if done == 5:
+            raise RuntimeError("crash")
+
+    whole = go(tmp_path / "whole")
+    with pytest.raises(RuntimeError):
+        go(tmp_path / "parts", progress=crash)
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen == [5, 6] and same(whole.fit, resumed.fit)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ratings": replaced(RATINGS, 4, 1.0 if RATINGS.values()[4] > 1 else 2.0)},
+        {"seed": 4},
+        {"budget": replace(BUDGET, epsilon=11.0)},
+        {"holdout": 0.1},
+        {"name": "bias"},
+    ],
+)
+def test_other_data_or_another_configuration_is_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(3))
+    with pytest.raises(NoiseReuse, match="other data or another configuration"):
+        go(tmp_path / "parts", resume=True, **change)
+    go(tmp_path / "parts", resume=True)
+
+
+def test_a_run_that_waits_is_not_overrun(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(3))
+    with pytest.raises(InvalidDocument, match="--resume"):
+        go(tmp_path / "parts")
+    with pytest.raises(InvalidDocument, match="no interrupted training"):
+        go(tmp_path / "other", resume=True)
+
+
+def test_a_run_that_released_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(0))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("mine")
+    for options in ({"output": tmp_path / "there"}, {"output": tmp_path / "no" / "folder"}):
+        with pytest.raises(InvalidDocument, match=r"exists already|does not exist"):
+            go(**options)
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "new", "paper", private_items=tmp_path / "there")
+    assert (tmp_path / "there").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release cannot be written: the run stays, and goes on when it can."""
+    whole = go(tmp_path / "whole")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pl.DataFrame, "write_parquet", full)
+        with pytest.raises(InvalidDocument, match="No space left"):
+            go(tmp_path / "parts")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.run", "whole"]
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen == [6] and same(whole.fit, resumed.fit)
+
+
+def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release", "paper", private_items=tmp_path / "mine.parquet")
+    assert sorted(path.name for path in trained.release.iterdir()) == [
+        "certificate.json",
+        "users.parquet",
+    ]
+    items = pl.read_parquet(tmp_path / "mine.parquet")
+    assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
+    with pytest.raises(InvalidDocument, match="in the release"):
+        go(tmp_path / "other", private_items=tmp_path / "none.parquet")
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
+    solver = make_solver(name, **SMALL[name])
+    budget = BUDGET if solver.is_private else None
+    seen = preview(RATINGS, solver, budget)
+    done = train(RATINGS, solver, budget, output=tmp_path / "release")
+    assert seen.status is done.certificate.status
+    if seen.certificate is not None:
+        assert seen.certificate.epsilon == done.certificate.epsilon
+        assert seen.releases == len(done.fit.ledger.events)
+    else:
+        assert seen.status is Status.NONE and seen.releases == 0
+    assert seen.seconds > 0 and 2**25 < seen.memory < 2**34
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+
+
+def test_a_preview_estimates_the_time(tmp_path: Path) -> None:
+    ratings = synthetic_ratings("100k")
+    solver = make_solver("gradient", iterations=150)
+    expected = preview(ratings, solver, BUDGET).seconds
+    taken = train(ratings, solver, BUDGET, output=tmp_path / "release").seconds
+    assert taken / 8 < expected < taken * 8  # other work on the machine moves both
+
+
+def test_rmse_needs_ratings_of_the_same_users(tmp_path: Path) -> None:
+    fit = go(tmp_path / "release").fit
+    with pytest.raises(InvalidParameter, match="same users"):
+        rmse(fit, random_ratings(users=7))
+    predictions = fit.predict(RATINGS.rows(), RATINGS.by_user.columns)
+    expected = np.sqrt(np.mean((predictions - RATINGS.values()) ** 2))
+    assert rmse(fit, RATINGS) == pytest.approx(expected, rel=1e-5)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from tacit.data.synthetic import synthetic_ratings
+from tacit.privacy.budget import Budget
+from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.solvers import run
+from tacit.solvers.names import make_solver
+from tacit.training import run_folder, train
+
+run.CHECKPOINT_SECONDS = 0.05
+output = Path(sys.argv[1])
+resume = run_folder(output).exists()
+sys.stdout.write("ready\\n")
+sys.stdout.flush()
+if output.exists() and not resume:
+    sys.exit()  # killed when all was done
+train(
+    synthetic_ratings("10k"),
+    make_solver("gradient", factors=3, iterations=250),
+    Budget.from_epsilon(10, 1e-5),
+    output=output,
+    noise=None if resume else InsecureTestNoise(5),
+    resume=resume,
+)
+"""
+
+
+def kill_once(output: Path, delay: float) -> bool:
+    """Run the script and kill it after a while; return whether it ended before that."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(output)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        try:
+            return process.wait(timeout=delay) == 0
+        except subprocess.TimeoutExpired:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            return False
+        finally:
+            assert process.returncode in (0, -signal.SIGKILL)
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment(tmp_path: Path) -> None:
+    """50 kills: what was spent is always on disk, and the run goes on to the same end."""
+    chance = random.Random(1)  # noqa: S311 only when to kill
+    expected: Any = None
+    kills, number = 0, 0
+    expected_path = tmp_path / "expected"
+    assert kill_once(expected_path, 120)
+    expected = pl.read_parquet(expected_path / "users.parquet")
+    while kills < 50:
+        output = tmp_path / f"run-{number}"
+        number += 1
+        spent = 0
+        while not kill_once(output, chance.uniform(0.0, 0.9)):
+            kills += 1
+            folder = run_folder(output)
+            if not folder.exists():
+                continue
+            booked = len(read_journal(folder / "ledger.jsonl").events)
+            uses = (folder / "uses.jsonl").read_bytes().split(b"\n")[1:-1]
+            used = sum(len(json.loads(line)["uses"]) for line in uses)
+            assert booked >= used  # noise is drawn only for what is booked
+            assert booked >= spent  # and nothing that was spent is forgotten
+            spent = booked
+        assert pl.read_parquet(output / "users.parquet").equals(expected)
+        assert len(read_ledger(output).events) == 500
+        assert not run_folder(output).exists()
+
+
+@pytest.mark.slow
+def test_memory_on_movielens(real_set: Any, tmp_path: Path) -> None:
+    real_set("ml-1m.zip")
+    code = (
+        "import resource, sys\n"
+        "from tacit.cli.app import run\n"
+        "assert run(sys.argv[1:]) == 0\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)\n"
+    )
+    arguments = ["train", "ml-1m", "-o", str(tmp_path / "r"), "--epsilon", "10", "--factors", "20"]
+    result = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert int(result.stdout.splitlines()[-1]) < 400e6
+
+
+@pytest.mark.parametrize("erased", [False, True])
+def test_cut_off_between_release_and_clean_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erased: bool
+) -> None:
+    """The release is in place, the run folder still there: resuming only tidies up."""
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("crash")
+
+    with monkeypatch.context() as patch:
+        if erased:
+            patch.setattr(shutil, "rmtree", crash)
+        else:
+            patch.setattr(RunFolder, "erase_key", crash)
+        with pytest.raises(RuntimeError):
+            go(tmp_path / "release")
+    assert (run_folder(tmp_path / "release") / "key.json").exists() is not erased
+    again = go(tmp_path / "release", resume=True)
+    assert again.fit is None and again.certificate.run == read_ledger(tmp_path / "release").run
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "release", resume=True)
+
+
+def test_the_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
+    go(tmp_path / "release")
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "other", progress=stop_at(3))
+    run_folder(tmp_path / "other").rename(run_folder(tmp_path / "release"))
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "release", resume=True)
+    assert (run_folder(tmp_path / "release") / "key.json").exists()
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
+    started = time.monotonic()
+
+    def second(done: int, total: int) -> None:
+        if done == 2:
+            with pytest.raises(InvalidDocument, match="interrupted training"):
+                go(tmp_path / "release")
+            with pytest.raises(NoiseReuse, match="another process"):
+                go(tmp_path / "release", resume=True)
+
+    go(tmp_path / "release", progress=second)
+    assert time.monotonic() - started < 60
+
+
+def test_the_certificate_is_at_the_budgets_delta(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release")
+    assert trained.certificate.delta == BUDGET.delta
+    document = json.loads((trained.release / "certificate.json").read_text())
+    assert Certificate.from_dict(document["certificate"]).epsilon == trained.certificate.epsilon
