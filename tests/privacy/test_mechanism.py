@@ -4,7 +4,7 @@ import copy
 import math
 import pickle
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -266,3 +266,47 @@ def test_groups_beyond_the_reach_of_the_sampler_get_no_guarantee() -> None:
     assert replace(event, rows=Rows.ITEMS).sampler_charge(10)[0] == pytest.approx(
         10 * event.sampler_charge()[0]
     )
+
+
+@dataclass(frozen=True)
+class Together:
+    """Two measurements as a joint one."""
+
+    parts: tuple[FixedSums, ...]
+
+    @property
+    def queries(self) -> tuple[Any, ...]:
+        return tuple(part.query for part in self.parts)
+
+    def exact(self, values: Any, threads: int | None = None) -> tuple[Any, ...]:
+        return tuple(part.sums for part in self.parts)
+
+
+BOTH = Together((FIXED, changed(rows=Rows.USERS, purpose="the other table")))
+
+
+def test_tables_released_together_are_those_released_apart() -> None:
+    apart = gate()
+    expected = [apart.release(part, NO_VALUES, share=0.1) for part in BOTH.parts]
+    door = gate()
+    together = door.release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    assert all(np.array_equal(a, b) for a, b in zip(together, expected, strict=True))
+    assert door.ledger.events == apart.ledger.events and door.position == 2
+
+
+def test_all_is_booked_or_nothing() -> None:
+    door = gate()
+    with pytest.raises(BudgetExceeded):
+        door.release_together(BOTH, NO_VALUES, shares=(0.6, 0.6))
+    with pytest.raises(InvalidParameter, match="together"):
+        door.release_together(Together(()), NO_VALUES, shares=())
+    with pytest.raises(ValueError, match="shorter"):
+        door.release_together(BOTH, NO_VALUES, shares=(0.1,))
+    assert not door.ledger.events and door.position == 0
+
+
+def test_a_flaw_makes_the_release_a_claim() -> None:
+    door = gate(noise=SecureNoise())
+    door.release(changed(flaw="the bound has no proof"), NO_VALUES, share=0.1)
+    assert door.ledger.status is Status.CLAIMED
+    assert door.ledger.reasons == ("the bound has no proof",)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.errors import InvalidDocument, NoiseReuse
+from tacit.errors import BudgetExceeded, InvalidDocument, NoiseReuse
 from tacit.privacy.certificate import Certificate, read_ledger
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
@@ -342,3 +342,83 @@ def test_killed_at_any_moment_the_spend_is_never_forgotten(tmp_path: Path) -> No
         assert published == b"".join(whole)[: len(published)]
     assert finished and kills == 15
     assert len(read_journal(path / "ledger.jsonl").events) == 12
+
+
+def test_a_gate_goes_on_in_the_middle(tmp_path: Path) -> None:
+    """Skipped events count towards the budget and keep their addresses."""
+    whole = run_steps(gate(noise=InsecureTestNoise(4)), 6)
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 4)
+    place.close()
+    place = RunFolder.resume(tmp_path / "run", data=DATA)
+    door = gate(noise=None, folder=place, position=4)
+    values = random_values(SUMS, seed=int(abs(whole[3]).sum()) % 1000)
+    table = FixedSums(replace(QUERY, purpose="step 4"), SUMS.exact(values))
+    assert np.array_equal(door.release(table, NO_VALUES, share=0.05), whole[4])
+    with pytest.raises(BudgetExceeded):
+        door.release(FIXED, NO_VALUES, share=0.76)  # 5 × 0.05 are spent
+    door.release(FIXED, NO_VALUES, share=0.7499)
+    assert len(door.ledger.events) == 6
+
+
+@pytest.mark.parametrize("position", [-1, 5])
+def test_events_that_were_not_booked_cannot_be_skipped(tmp_path: Path, position: int) -> None:
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 4)
+    place.close()
+    with pytest.raises(NoiseReuse, match="does not have"):
+        gate(
+            noise=None,
+            folder=RunFolder.resume(tmp_path / "run", data=DATA),
+            position=position,
+        )
+
+
+def test_a_state_is_kept_until_the_run_ends(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    assert place.read_state() is None
+    run_steps(gate(noise=None, folder=place), 2)
+    place.save_state(1, b"one\nmore")
+    place.save_state(2, b"two")
+    place.close()
+    with pytest.raises(NoiseReuse, match="closed"):
+        place.save_state(2, b"three")
+    place = RunFolder.resume(tmp_path / "run", data=DATA)
+    assert place.read_state() == (2, b"two")
+    assert (tmp_path / "run" / "state").stat().st_mode & 0o777 == 0o600
+    place.erase_key()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["ledger.jsonl"]
+
+
+def test_a_state_that_does_not_fit_the_ledger_is_not_used(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 2)
+    place.save_state(3, b"from the future")
+    assert place.read_state() is None
+    place.save_state(2, b"content")
+    file = tmp_path / "run" / "state"
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole.replace(b"2 ", b"1 ", 1), b"x" + whole, whole + b" ", b"\n"):
+        file.write_bytes(damaged)
+        assert place.read_state() is None
+
+
+def test_a_joint_release_that_was_cut_off_is_repeated(tmp_path: Path) -> None:
+    """A crash after the first of two lines of the ledger, and after both but before their use."""
+    from tests.privacy.test_mechanism import BOTH
+
+    expected = gate(noise=InsecureTestNoise(4)).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    for lines in (2, 3):  # with the header
+        place = folder(tmp_path / f"run-{lines}")
+        gate(noise=None, folder=place).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+        place.close()
+        for name, kept in (("ledger.jsonl", lines), ("uses.jsonl", 1)):
+            file = tmp_path / f"run-{lines}" / name
+            file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:kept]))
+        place = RunFolder.resume(tmp_path / f"run-{lines}", data=DATA)
+        door = gate(noise=None, folder=place)
+        again = door.release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+        assert all(np.array_equal(a, b) for a, b in zip(again, expected, strict=True))
+        assert len(door.ledger.events) == 2
+        place.close()
+        assert len(read_journal(tmp_path / f"run-{lines}" / "ledger.jsonl").events) == 2

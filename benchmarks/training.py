@@ -1,0 +1,119 @@
+"""One noised iteration of the paper's algorithm on MovieLens-1M, in milliseconds.
+
+`p100` is what the paper reports for its graphics card (figure 16); `scipy` the same iteration with
+sparse matrices and numpy's noise; `torch` with dense matrices as the paper ran it, where torch is
+installed. Best of several interleaved rounds. Without MovieLens-1M in TACIT_DATA, on synthetic
+ratings of its size, where the paper's times are only a guide.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+import scipy.sparse
+
+from tacit.data import load
+from tacit.data.ratings import Ratings
+from tacit.errors import TacitError
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.units import Unit
+from tacit.solvers.paper import PaperSolver, _Descent
+
+# Milliseconds per iteration by the number of factors, ε_i = 0.5: figure 16 of the paper.
+P100 = {
+    4: 3.657, 12: 4.053, 20: 4.42, 44: 6.023, 60: 6.565, 96: 8.521,
+    128: 10.275, 192: 13.813, 256: 17.184, 320: 20.927, 512: 32.564,
+}  # fmt: skip
+ROUNDS = 15
+SLOW_ROUNDS = 2
+
+
+def run() -> list[dict[str, object]]:
+    """Return the times for each number of factors, and how many times faster tacit is."""
+    ratings, source = _ratings()
+    rows: list[dict[str, object]] = []
+    for factors, p100 in P100.items():
+        contenders = {"tacit": _tacit(ratings, factors), "scipy": _scipy(ratings, factors)}
+        if importlib.util.find_spec("torch"):
+            contenders["torch"] = _torch(ratings, factors)
+        best = dict.fromkeys(contenders, float("inf"))
+        for number in range(ROUNDS):
+            for name, iterate in contenders.items():
+                if name != "tacit" and number >= SLOW_ROUNDS:
+                    continue
+                start = perf_counter()
+                iterate()
+                best[name] = min(best[name], 1e3 * (perf_counter() - start))
+        rows.append(
+            {"ratings": source, "factors": factors, "p100_ms": p100}
+            | {f"{name}_ms": round(time, 2) for name, time in best.items()}
+            | {
+                f"times_{name}": round(time / best["tacit"], 2)
+                for name, time in ({"p100": p100} | best).items()
+                if name != "tacit"
+            }
+        )
+    return rows
+
+
+def _ratings() -> tuple[Ratings, str]:
+    try:
+        return load("ml-1m"), "ml-1m"
+    except TacitError:
+        return load("synthetic:1m"), "synthetic:1m"
+
+
+def _tacit(ratings: Ratings, factors: int) -> Callable[[], None]:
+    solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
+    gate = Gate(budget=solver._claimed_budget(), unit=Unit.VALUE)
+    descent = _Descent(solver, ratings)
+    values, state = descent.values(ratings), descent.begin(0)
+
+    def iterate() -> None:
+        measurement = descent.measurement(0, state)
+        released = gate.release(measurement, values, share=solver._share(gate))
+        descent.step(0, state, released, measurement.private)
+
+    return iterate
+
+
+def _scipy(ratings: Ratings, factors: int) -> Callable[[], None]:
+    side = ratings.by_item
+    items = np.repeat(np.arange(side.starts.size - 1), np.diff(side.starts))
+    users, values = side.columns, ratings.scale.decode(side.codes)
+    random = np.random.default_rng(0)
+    x, theta = (random.normal(size=(n, factors)) / factors**0.5 for n in ratings.shape[::-1])
+
+    def iterate() -> None:
+        errors = np.empty(len(values))
+        for begin in range(0, len(values), 2**16):
+            part = slice(begin, begin + 2**16)
+            errors[part] = np.einsum("nk,nk->n", x[items[part]], theta[users[part]])
+        errors -= values
+        table = scipy.sparse.csr_array((errors, users, side.starts), shape=ratings.shape[::-1])
+        gradient_x, gradient_theta = table @ theta, table.T @ x
+        gradient_theta += random.normal(scale=20, size=gradient_theta.shape)
+        _ = x - 5e-4 * gradient_x, theta - 5e-4 * gradient_theta
+
+    return iterate
+
+
+def _torch(ratings: Ratings, factors: int) -> Callable[[], None]:
+    import torch
+
+    side = ratings.by_item
+    items = np.repeat(np.arange(side.starts.size - 1), np.diff(side.starts))
+    table, mask = torch.zeros(ratings.shape[::-1]), torch.zeros(ratings.shape[::-1])
+    places = torch.from_numpy(items), torch.from_numpy(side.columns.astype(np.int64))
+    table[places] = torch.from_numpy(ratings.scale.decode(side.codes))
+    mask[places] = 1
+    x, theta = (torch.randn(n, factors) / factors**0.5 for n in ratings.shape[::-1])
+
+    def iterate() -> None:
+        errors = mask * (x @ theta.T) - table
+        gradient_x = errors @ theta
+        gradient_theta = errors.T @ x + 20 * torch.randn(theta.shape)
+        _ = x - 5e-4 * gradient_x, theta - 5e-4 * gradient_theta
+
+    return iterate

@@ -1,0 +1,166 @@
+"""`tacit train` as a data owner calls it."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tacit.data.synthetic import synthetic_ratings
+from tacit.privacy.certificate import read_ledger
+from tests.conftest import RunTacit
+
+
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    file = tmp_path / "ratings.csv"
+    synthetic_ratings("10k").to_frame().write_csv(file)
+    return file
+
+
+def test_a_file_becomes_a_release(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    result = tacit(
+        "train", ratings, "--scale", "1:5:1", "-o", release, "--epsilon", 5, "--delta", "1e-6",
+        "--json",
+    )  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["status"] == "proven" and document["unit"] == "value"
+    assert 4.999 < document["epsilon"] <= 5 and document["delta"] == 1e-6
+    assert document["release"] == str(release) and document["seconds"] > 0
+    assert "rmse_test" not in document and "rmse_train" not in document
+    assert read_ledger(release).status == "proven"
+    assert pl.read_parquet(release / "users.parquet")["profile"].dtype == pl.Array(pl.Float32, 8)
+
+
+def test_errors_are_the_owners_view(tacit: RunTacit, tmp_path: Path) -> None:
+    arguments = "train", "synthetic:10k", "--epsilon", 20, "--holdout", 0.1
+    result = tacit(*arguments, "-o", tmp_path / "a", "--json")
+    document = json.loads(result.stdout)
+    assert document["rmse_view"] == "owner"
+    assert document["rmse_train"] > 0.5 and 0.5 < document["rmse_test"] < 2
+    shown = tacit(*arguments, "-o", tmp_path / "b").stdout
+    assert len(re.findall(r"rmse \w+ +[\d.]+ +owner's view", shown)) == 2
+
+
+def test_a_dry_run_releases_nothing(tacit: RunTacit, tmp_path: Path) -> None:
+    result = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", "--json", cwd=tmp_path)
+    document = json.loads(result.stdout)
+    assert document["dry_run"] and document["releases"] == 60 and document["epsilon"] <= 3
+    assert document["seconds"] > 0 and document["memory_bytes"] > 2**25
+    shown = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", cwd=tmp_path)
+    assert "nothing was released" in shown.stdout and "Privacy certificate: proven" in shown.stdout
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_papers_algorithm(tacit: RunTacit, tmp_path: Path) -> None:
+    result = tacit(
+        "train", "synthetic:10k", "--solver", "paper", "--epsilon-i", 0.4, "--iterations", 20,
+        "--centre", "item-mean", "--tau", 5, "-o", tmp_path / "r", "--json",
+        "--private-items-out", tmp_path / "mine.parquet",
+    )  # fmt: skip
+    assert json.loads(result.stdout)["status"] == "claimed"
+    assert "theorem is false" in result.stderr and "centred by exact item means" in result.stderr
+    assert not (tmp_path / "r" / "items.parquet").exists()
+    assert pl.read_parquet(tmp_path / "mine.parquet").columns == ["item_id", "bias", "profile"]
+
+
+@pytest.mark.parametrize("solver", ["non-private", "non-private-gradient", "non-private-bias"])
+def test_what_is_not_private_says_so(tacit: RunTacit, tmp_path: Path, solver: str) -> None:
+    result = tacit("train", "synthetic:10k", "--solver", solver, "-o", tmp_path / "r", "--json")
+    document = json.loads(result.stdout)
+    assert document["status"] == "none" and document["epsilon"] is None
+    assert "without noise" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--epsilon", "1"], "-o DIR"),
+        (["-o", "r"], "--epsilon"),
+        (["-o", "r", "--epsilon", "1", "--solver", "magic"], "must be one of gradient"),
+        (["-o", "r", "--epsilon", "1", "--solver", "non-private"], "not private"),
+        (["-o", "r", "--epsilon", "1", "--unit", "user"], "unit value"),
+        (["-o", "r", "--epsilon", "-1"], "epsilon"),
+        (["-o", "r", "--epsilon", "x"], "number"),
+        (["-o", "r", "--epsilon", "1", "--factors", "0"], "factors"),
+        (["-o", "r", "--epsilon", "1", "--tau", "4"], "no option 'tau'"),
+        (["-o", "r", "--epsilon", "1", "--resume"], "no interrupted training"),
+        (["-o", "r", "--epsilon", "1", "--holdout", "1.5"], "fraction"),
+        (["-o", "no/r", "--epsilon", "1"], "does not exist"),
+        (["-o", ".", "--epsilon", "1"], "exists already"),
+        (["-o", "r", "--epsilon", "1", "--threads", "0"], "threads"),
+        (["-o", "r", "--epsilon", "1", "--epsilon-i", "1", "--solver", "paper"], "not both"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(
+    tacit: RunTacit, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    result = tacit("train", "synthetic:10k", *arguments, cwd=tmp_path)
+    assert result.returncode == 2 and result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("error: ") and words in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_ctrl_c_and_resume(tacit: RunTacit, tmp_path: Path) -> None:
+    arguments = [
+        "train", "synthetic:100k", "--epsilon", "5", "-o", str(tmp_path / "r"),
+        "--iterations", "3000", "--factors", "4",
+    ]  # fmt: skip
+    command = [sys.executable, "-c", "from tacit.cli import main; main()", *arguments]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        uses = tmp_path / "r.run" / "uses.jsonl"
+        deadline = time.monotonic() + 60
+        while not (uses.exists() and uses.stat().st_size > 5000):
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "--resume" in errors and "interrupted" in errors
+    assert (tmp_path / "r.run" / "state").exists() and not (tmp_path / "r").exists()
+    refused = tacit(*arguments)
+    assert refused.returncode == 2 and "--resume" in refused.stderr
+    changed = tacit(*arguments, "--resume", "--seed", "5")
+    assert changed.returncode == 2 and "another configuration" in changed.stderr
+    done = tacit(*arguments, "--resume", "--json", timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len(read_ledger(tmp_path / "r").events) == 6000
+    assert not (tmp_path / "r.run").exists()
+
+
+def test_progress_on_a_terminal_shows_counts_only(tmp_path: Path) -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", "from tacit.cli import main; main()"]
+    arguments = "train synthetic:100k --epsilon 5 --iterations 200 --holdout 0.1 -o".split()
+    process = subprocess.Popen(
+        [*command, *arguments, str(tmp_path / "r")],
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
+    )
+    os.close(follower)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(leader, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        seen += piece
+    assert process.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
+    assert re.search(r"gradient .*\d+/200 [\d.]+/s 0:00:0\d", text)
+    # Nothing but the title, a bar, counts, the rate and the time left.
+    rest = re.sub(r"gradient|\d+/(200|\?)|[\d.]+/s|\d:\d\d:\d\d|-:--:--|[━╸╺\s]", "", text)
+    assert rest == ""
