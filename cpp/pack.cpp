@@ -14,23 +14,20 @@ namespace {
 constexpr double rounder = 0x1.8p52;  // adding and subtracting it rounds to a whole number
 constexpr double huge = 1e150;        // squares of numbers below do not overflow
 
-// Σ (factor · x)², in four sums at once.
-double sum_squares(const double* x, std::size_t width, double factor) {
-  double sums[4] = {0, 0, 0, 0};
-  std::size_t k = 0;
-  for (; k + 4 <= width; k += 4) {
-    for (std::size_t lane = 0; lane < 4; ++lane) {
-      const double scaled = factor * x[k + lane];
-      sums[lane] += scaled * scaled;
-    }
+// Σ (factor · x)²: eight sums side by side, added up as vector instructions do.
+double squares_portable(const double* x, std::size_t width, double factor) {
+  double sums[8] = {};
+  for (std::size_t k = 0; k < width; ++k) sums[k % 8] += (factor * x[k]) * (factor * x[k]);
+  for (int half = 4; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
   }
-  for (; k < width; ++k) sums[0] += (factor * x[k]) * (factor * x[k]);
-  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return sums[0];
 }
 
 // The length of a row, or infinity if it has no finite one.
-double length_of(const double* row, std::size_t width) {
-  const double length = std::sqrt(sum_squares(row, width, 1));
+template <typename Squares>
+inline double length_of(const double* row, std::size_t width, Squares sum_squares) {
+  const double length = std::sqrt(sum_squares(row, width, 1.0));
   if (length < huge) return length;
   double largest = 0;
   for (std::size_t k = 0; k < width; ++k) {
@@ -52,15 +49,32 @@ std::int64_t round_portable(const double* row, std::size_t width, double factor,
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) std::int64_t round_avx512(
-    const double* row, std::size_t width, double factor, std::int16_t* out) {
-  __m512i squares = _mm512_setzero_si512();
-  const __m512d all = _mm512_set1_pd(factor);
+#define TACIT_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+
+TACIT_AVX512 inline __mmask8 there(std::size_t left) {
+  return static_cast<__mmask8>((1u << std::min<std::size_t>(8, left)) - 1);
+}
+
+TACIT_AVX512 double squares_avx512(const double* x, std::size_t width, double factor) {
+  __m512d sums = _mm512_setzero_pd();
   for (std::size_t k = 0; k < width; k += 8) {
-    const auto there = static_cast<__mmask8>((1u << std::min<std::size_t>(8, width - k)) - 1);
-    const __m512d in = _mm512_mul_pd(_mm512_maskz_loadu_pd(there, row + k), all);
+    const __m512d scaled =
+        _mm512_mul_pd(_mm512_set1_pd(factor), _mm512_maskz_loadu_pd(there(width - k), x + k));
+    sums = _mm512_add_pd(sums, _mm512_mul_pd(scaled, scaled));
+  }
+  const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(sums), _mm512_extractf64x4_pd(sums, 1));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+TACIT_AVX512 std::int64_t round_avx512(const double* row, std::size_t width, double factor,
+                                       std::int16_t* out) {
+  __m512i squares = _mm512_setzero_si512();
+  for (std::size_t k = 0; k < width; k += 8) {
+    const __mmask8 mask = there(width - k);
+    const __m512d in = _mm512_mul_pd(_mm512_maskz_loadu_pd(mask, row + k), _mm512_set1_pd(factor));
     const __m256i steps = _mm512_cvtpd_epi32(in);  // to nearest, ties to even
-    _mm_mask_storeu_epi16(out + k, there, _mm256_cvtepi32_epi16(steps));
+    _mm_mask_storeu_epi16(out + k, mask, _mm256_cvtepi32_epi16(steps));
     const __m512i wide = _mm512_cvtepi32_epi64(steps);
     squares = _mm512_add_epi64(squares, _mm512_mul_epi32(wide, wide));
   }
@@ -68,22 +82,16 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) std::int64_t round
 }
 #endif
 
-}  // namespace
-
-bool pack_rows(const double* features, const double* factors, std::size_t width,
-               std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
-               std::int16_t* out, InstructionSet set) {
-  auto* round = round_portable;
-#if defined(__x86_64__)
-  if (set == InstructionSet::avx512) round = round_avx512;
-#endif
-  static_cast<void>(set);
+template <typename Squares, typename Round>
+inline bool pack(const double* features, const double* factors, std::size_t width,
+                 std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
+                 std::int16_t* out, Squares sum_squares, Round round) {
   const std::int64_t bound = std::int64_t{norm} * norm;
   for (std::size_t row = begin; row < end; ++row) {
     const double* in = features + row * width;
     std::int16_t* packed = out + row * stride;
     std::fill(packed + width, packed + stride, std::int16_t{0});
-    const double length = length_of(in, width) * std::abs(factors[row]);
+    const double length = length_of(in, width, sum_squares) * std::abs(factors[row]);
     if (!std::isfinite(length)) return false;
     const double factor = (length > 1 ? factors[row] / length : factors[row]) * norm;
     if (round(in, width, factor, packed) <= bound) continue;
@@ -96,6 +104,22 @@ bool pack_rows(const double* features, const double* factors, std::size_t width,
     if (squares > bound) std::fill_n(packed, width, std::int16_t{0});
   }
   return true;
+}
+
+}  // namespace
+
+bool pack_rows(const double* features, const double* factors, std::size_t width,
+               std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
+               std::int16_t* out, InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) {
+    return pack(features, factors, width, stride, norm, begin, end, out, squares_avx512,
+                round_avx512);
+  }
+#endif
+  static_cast<void>(set);
+  return pack(features, factors, width, stride, norm, begin, end, out, squares_portable,
+              round_portable);
 }
 
 }  // namespace tacit

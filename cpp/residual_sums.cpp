@@ -153,7 +153,9 @@ struct Pass {
   const Side& columns;
   const ResidualOutput& out;
   Sums kept{columns.rows * pass.stride};  // left as found: every pass clears what it adds
-  std::int32_t* column_sums = kept.data;
+  std::int32_t* const column_sums = kept.data;
+  const std::int16_t* const all_features = columns.features;
+  const float* const all_lines = columns.lines;
   static constexpr int room = N ? N : Residuals::stride_max / lanes;
 
   std::size_t count() const { return N ? N : pass.stride / lanes; }
@@ -213,9 +215,9 @@ struct Pass {
     if (now.size == batch) {
 #pragma GCC unroll 16
       for (int i = 0; i < batch; ++i) {
-        const auto column = static_cast<std::size_t>(now.columns[i]);
-        std::memcpy(lines + i, columns.lines + 2 * column, sizeof(double));
-        products[i] = product(own, columns.features + column * stride);
+        const std::size_t column = static_cast<std::uint32_t>(now.columns[i]);
+        std::memcpy(lines + i, all_lines + 2 * column, sizeof(double));
+        products[i] = product(own, all_features + column * stride);
       }
     } else {
       for (int i = 0; i < batch; ++i) {
@@ -234,24 +236,36 @@ struct Pass {
   TACIT_AVX512 inline __attribute__((always_inline)) void add(const Batch& now, const __m512i* low,
                                                              const __m512i* high,
                                                              __m512i* sum_low, __m512i* sum_high) {
-    const std::size_t stride = count() * lanes;
+    if (now.size == batch) {
+#pragma GCC unroll 8
+      for (int i = 0; i < batch; i += 2) add_pair(now, i, i + 1, low, high, sum_low, sum_high);
+      return;
+    }
     for (int i = 0; i < now.size; i += 2) {
       // The last of an odd number stands beside itself, with a residual of zero.
-      const auto column = static_cast<std::size_t>(now.columns[i]);
-      const auto beside = static_cast<std::size_t>(now.columns[std::min(i + 1, now.size - 1)]);
-      const std::int16_t* features = columns.features + column * stride;
-      const std::int16_t* others = columns.features + beside * stride;
-      const __m512i both = _mm512_set1_epi32(now.residuals[i]);
-      for (std::size_t n = 0; n < count(); ++n) {
-        const __m512i one = _mm512_loadu_si512(features + lanes * n);
-        const __m512i two = _mm512_loadu_si512(others + lanes * n);
-        sum_low[n] = _mm512_dpwssd_epi32(sum_low[n], both, _mm512_unpacklo_epi16(one, two));
-        sum_high[n] = _mm512_dpwssd_epi32(sum_high[n], both, _mm512_unpackhi_epi16(one, two));
-      }
-      add_to(column_sums + column * stride, both, low, high);
-      const __m512i second = _mm512_set1_epi32(now.residuals[i + 1]);
-      add_to(column_sums + beside * stride, second, low, high);
+      add_pair(now, i, std::min(i + 1, now.size - 1), low, high, sum_low, sum_high);
     }
+  }
+
+  TACIT_AVX512 inline __attribute__((always_inline)) void add_pair(const Batch& now, int i, int j,
+                                                                  const __m512i* low,
+                                                                  const __m512i* high,
+                                                                  __m512i* sum_low,
+                                                                  __m512i* sum_high) {
+    const std::size_t stride = count() * lanes;
+    const auto column = static_cast<std::uint32_t>(now.columns[i]) * stride;
+    const auto beside = static_cast<std::uint32_t>(now.columns[j]) * stride;
+    const std::int16_t* features = all_features;
+    std::int32_t* sums = column_sums;
+    const __m512i both = _mm512_set1_epi32(now.residuals[i]);
+    for (std::size_t n = 0; n < count(); ++n) {
+      const __m512i one = _mm512_loadu_si512(features + column + lanes * n);
+      const __m512i two = _mm512_loadu_si512(features + beside + lanes * n);
+      sum_low[n] = _mm512_dpwssd_epi32(sum_low[n], both, _mm512_unpacklo_epi16(one, two));
+      sum_high[n] = _mm512_dpwssd_epi32(sum_high[n], both, _mm512_unpackhi_epi16(one, two));
+    }
+    add_to(sums + column, both, low, high);
+    add_to(sums + beside, _mm512_set1_epi32(now.residuals[i + 1]), low, high);
   }
 
   // The products of a row's features with another's, in 16 sums.

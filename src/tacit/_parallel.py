@@ -2,11 +2,14 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import lru_cache
+from typing import TypeVar
 
 from tacit import _validate
+
+Result = TypeVar("Result")
 
 _inside = threading.local()
 
@@ -40,6 +43,17 @@ def for_ranges(work: Callable[[int, int], None], total: int, *, size: int, threa
     for task in tasks:
         if not task.cancelled():
             task.result()
+
+
+def together(calls: Sequence[Callable[[], Result]], threads: int | None = None) -> list[Result]:
+    """Return what some calls return, made at the same time."""
+    results: dict[int, Result] = {}
+
+    def work(place: int, _: int) -> None:
+        results[place] = calls[place]()
+
+    for_ranges(work, len(calls), size=1, threads=thread_count(threads))
+    return [results[place] for place in range(len(calls))]
 
 
 @lru_cache(maxsize=8)

@@ -13,12 +13,13 @@ secure, like everywhere in Tacit; what is missing is a proof.
 import math
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _validate
+from tacit import _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.privacy.accounting.gaussian import check_delta
@@ -142,7 +143,7 @@ class PaperSolver:
         solver = self.with_epsilon_i(budget)
         run = Run(session)
         gate = run.gate(Unit.VALUE, solver._claimed_budget())
-        descent = _Descent(solver, ratings)
+        descent = _Descent(solver, ratings, session.threads)
         values = descent.values(ratings)
 
         def step(number: int, state: State) -> State:
@@ -210,8 +211,8 @@ class PaperSolver:
 class _Descent:
     """One descent. Its item side depends on the ratings and is private."""
 
-    def __init__(self, solver: PaperSolver, ratings: Ratings) -> None:
-        self._solver = solver
+    def __init__(self, solver: PaperSolver, ratings: Ratings, threads: int | None = None) -> None:
+        self._solver, self._threads = solver, threads
         self._pairs = RatedPairs(ratings)
         self._count = len(ratings)
         scale = ratings.scale
@@ -246,7 +247,10 @@ class _Descent:
     def measurement(self, number: int, state: State) -> "_PaperStep":
         """Return the measurement of an iteration."""
         bound = self._solver.norm_bound
-        users, items = (_clipped_side(state[name], bound) for name in ("users", "items"))
+        users, items = _parallel.together(
+            [partial(_clipped_side, state[name], bound) for name in ("users", "items")],
+            self._threads,
+        )
         sums = ResidualSums(
             purpose=_purpose(number),
             pairs=self._pairs,
@@ -273,20 +277,24 @@ class _Descent:
     ) -> State:
         """Return the next profiles. Reads the exact item gradient: the item side is private."""
         solver = self._solver
-        after: State = {}
-        for name, sums, unit in (
-            ("users", released, 1.0),
-            ("items", private.items, self._step / NORM),
-        ):
+
+        def move(rows: Rows, sums: npt.NDArray[Any], unit: float) -> Rows:
             # rows − step_size · (norm_bound · sums + regularization · rows)
-            moved = np.multiply(sums, -solver.step_size * solver.norm_bound * unit)
+            moved: Rows = np.multiply(sums, -solver.step_size * solver.norm_bound * unit)
             if solver.regularization:
-                moved -= solver.step_size * solver.regularization * state[name]
-            moved += state[name]
-            after[name] = moved
+                moved -= solver.step_size * solver.regularization * rows
+            moved += rows
+            return moved
+
+        users, items = _parallel.together(
+            [
+                lambda: move(state["users"], released, 1.0),
+                lambda: move(state["items"], private.items, self._step / NORM),
+            ],
+            self._threads,
+        )
         error = self._step * math.sqrt(private.squares / self._count)
-        after["errors"] = np.append(state["errors"], error)
-        return after
+        return {"users": users, "items": items, "errors": np.append(state["errors"], error)}
 
 
 class _PaperStep:
