@@ -31,7 +31,7 @@ SLOW_ROUNDS = 2
 
 def run() -> list[dict[str, object]]:
     """Return the times for each number of factors, and how many times faster tacit is."""
-    ratings, source = _ratings()
+    ratings, source = ratings_at_hand()
     rows: list[dict[str, object]] = []
     for factors, p100 in P100.items():
         contenders = {"tacit": _tacit(ratings, factors), "scipy": _scipy(ratings, factors)}
@@ -57,7 +57,8 @@ def run() -> list[dict[str, object]]:
     return rows
 
 
-def _ratings() -> tuple[Ratings, str]:
+def ratings_at_hand() -> tuple[Ratings, str]:
+    """Return MovieLens-1M if it is here, or synthetic ratings of its size."""
     try:
         return load("ml-1m"), "ml-1m"
     except TacitError:

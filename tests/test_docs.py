@@ -44,7 +44,10 @@ def test_commands_print_what_is_shown(tacit: RunTacit, body: str) -> None:
     assert tacit(*arguments).stdout == expected
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guides/mechanisms.md", "docs/guides/data.md"])
+RUN = ["README.md", *(f"docs/guides/{name}.md" for name in ("mechanisms", "data", "training"))]
+
+
+@pytest.mark.parametrize("page", RUN)
 def test_code_prints_what_is_shown(page: str) -> None:
     kinds = dict(blocks(ROOT / page))
     printed = io.StringIO()

@@ -13,43 +13,68 @@ if TYPE_CHECKING:
     from tacit.data.ratings import Ratings
     from tacit.data.scale import Scale
     from tacit.errors import TacitError
+    from tacit.evaluate.metrics import rmse
     from tacit.privacy.accounting.accounts import Accounts, account
     from tacit.privacy.budget import Budget
     from tacit.privacy.certificate import Certificate
     from tacit.privacy.events import ExactRelease, GaussianRelease, Noise, Rows
     from tacit.privacy.ledger import Ledger, Status, combine
     from tacit.privacy.units import Unit
+    from tacit.solvers.bias import BiasSolver, NonPrivateBiasSolver
+    from tacit.solvers.contract import Fit, Session
+    from tacit.solvers.gradient import GradientSolver, NonPrivateGradientSolver
+    from tacit.solvers.non_private import NonPrivateSolver
+    from tacit.solvers.paper import PaperSolver
+    from tacit.training import train
 
 _HOME = {
     "Accounts": "tacit.privacy.accounting.accounts",
+    "BiasSolver": "tacit.solvers.bias",
     "Budget": "tacit.privacy.budget",
     "Certificate": "tacit.privacy.certificate",
     "ExactRelease": "tacit.privacy.events",
+    "Fit": "tacit.solvers.contract",
     "GaussianRelease": "tacit.privacy.events",
+    "GradientSolver": "tacit.solvers.gradient",
     "Ledger": "tacit.privacy.ledger",
     "Noise": "tacit.privacy.events",
+    "NonPrivateBiasSolver": "tacit.solvers.bias",
+    "NonPrivateGradientSolver": "tacit.solvers.gradient",
+    "NonPrivateSolver": "tacit.solvers.non_private",
+    "PaperSolver": "tacit.solvers.paper",
     "Ratings": "tacit.data.ratings",
     "Rows": "tacit.privacy.events",
     "Scale": "tacit.data.scale",
+    "Session": "tacit.solvers.contract",
     "Status": "tacit.privacy.ledger",
     "TacitError": "tacit.errors",
     "Unit": "tacit.privacy.units",
     "account": "tacit.privacy.accounting.accounts",
     "combine": "tacit.privacy.ledger",
     "load": "tacit.data",
+    "rmse": "tacit.evaluate.metrics",
+    "train": "tacit.training",
 }
 
 __all__ = [
     "Accounts",
+    "BiasSolver",
     "Budget",
     "Certificate",
     "ExactRelease",
+    "Fit",
     "GaussianRelease",
+    "GradientSolver",
     "Ledger",
     "Noise",
+    "NonPrivateBiasSolver",
+    "NonPrivateGradientSolver",
+    "NonPrivateSolver",
+    "PaperSolver",
     "Ratings",
     "Rows",
     "Scale",
+    "Session",
     "Status",
     "TacitError",
     "Unit",
@@ -57,6 +82,8 @@ __all__ = [
     "account",
     "combine",
     "load",
+    "rmse",
+    "train",
 ]
 
 
