@@ -16,6 +16,7 @@
 #include "pack.hpp"
 #include "residual_sums.hpp"
 #include "ridge.hpp"
+#include "top_k.hpp"
 #include "ziggurat.hpp"
 
 namespace nb = nanobind;
@@ -106,6 +107,27 @@ void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
   tacit::ridge_rows({starts.data(), columns.data(), targets.data(), features.data(),
                      features.shape(0), width, weighted.data(), fixed.data()},
                     begin, end, out.data());
+}
+
+void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> factors,
+           Matrix<const float> biases, Matrix<const float> users,
+           Vector<const std::int64_t> starts, Vector<const std::int32_t> excluded,
+           Matrix<std::int32_t> items, Matrix<float> scores, std::size_t begin, std::size_t end,
+           bool portable) {
+  require(factors.shape(0) == biases.shape(0) && factors.shape(1) == users.shape(1) &&
+              factors.shape(2) == tacit::Catalogue::lanes &&
+              biases.shape(1) == tacit::Catalogue::lanes,
+          "factors, biases and users differ in shape");
+  require(items.shape(0) == users.shape(0) && scores.shape(0) == users.shape(0) &&
+              items.shape(1) == scores.shape(1) && items.shape(1) > 0,
+          "users and results differ in length");
+  require(starts.size() == users.shape(0) + 1, "give one row of excluded items for each user");
+  require_rows(starts, begin, end, excluded.size());
+  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  nb::gil_scoped_release released;
+  tacit::top_k({factors.data(), biases.data(), factors.shape(0), factors.shape(1)}, users.data(),
+               {starts.data(), excluded.data()}, begin, end, items.shape(1), items.data(),
+               scores.data(), set);
 }
 
 // One side of the factorization, its arrays of one length.
@@ -274,6 +296,9 @@ NB_MODULE(_core, module) {
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "features"_a,
              "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "Regularized least squares by row.");
+  module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
+             "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
+             "portable"_a = false, "The best items of each user.");
   module.attr("RESIDUAL_NORM") = tacit::Residuals::norm;
   module.attr("RESIDUAL_MAX") = tacit::Residuals::residual_max;
 

@@ -22,6 +22,7 @@ LAYERS = [
     "privacy",
     "solvers",
     "release",
+    "recommend",
     "evaluate",
     "training",
     "cli",

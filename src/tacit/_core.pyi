@@ -61,6 +61,18 @@ def ridge_rows(
     begin: int,
     end: int,
 ) -> None: ...
+def top_k(
+    factors: npt.NDArray[np.float32],
+    biases: npt.NDArray[np.float32],
+    users: npt.NDArray[np.float32],
+    starts: npt.NDArray[np.int64],
+    excluded: npt.NDArray[np.int32],
+    items: npt.NDArray[np.int32],
+    scores: npt.NDArray[np.float32],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
 
 class Ziggurat:
     """Integers with Gaussian probabilities; see cpp/ziggurat.hpp."""

@@ -15,18 +15,19 @@ from time import perf_counter
 
 import polars as pl
 
-from tacit import _json
+from tacit import _json, _validate
 from tacit._version import __version__
 from tacit.data.ratings import Ratings
 from tacit.data.splits import random_split
-from tacit.errors import InvalidDocument
+from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import RunFolder, erase, read_journal
-from tacit.release.write import check_absent, write_private_items, write_release
+from tacit.release.sign import read_private_key
+from tacit.release.write import UsersOut, check_absent, write_private_items, write_release
 from tacit.solvers.contract import Fit, Session, Solver, settings, silent
 
 DELTA = 1e-5
@@ -61,6 +62,9 @@ def train(
     noise: NoiseSource | None = None,
     resume: bool = False,
     private_items: str | Path | None = None,
+    users_out: UsersOut | str = UsersOut.IDS,
+    pseudonyms: str | Path | None = None,
+    sign: str | Path | None = None,
     progress: Callable[[int, int], None] = silent,
 ) -> Trained:
     """Train and write a release. Reads private data; only the release may be published.
@@ -83,6 +87,12 @@ def train(
         Go on with an interrupted training of the same data and configuration.
     private_items
         A file for item profiles that were never noised, where a solver has such.
+    users_out
+        Whether users appear in the release under their ids, under random pseudonyms, or not at all.
+    pseudonyms
+        The private file for the map from ids to pseudonyms.
+    sign
+        A private key, from `tacit keygen`, to sign the release with.
     progress
         Called with the iterations done and in all.
     """
@@ -90,8 +100,13 @@ def train(
     if resume and (certificate := _finished(Path(output).absolute())) is not None:
         return Trained(fit=None, certificate=certificate, release=Path(output), seconds=0.0)
     output = check_absent(output)
-    if private_items is not None:
-        private_items = check_absent(private_items)
+    for file in (private_items, pseudonyms):
+        if file is not None:
+            check_absent(file)
+    users_out = _validate.choice("users_out", users_out, UsersOut)
+    if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
+        raise InvalidParameter("pseudonyms and a private file for their map go together")
+    key = read_private_key(sign) if sign is not None else None
     test = None
     if holdout is not None:
         ratings, test = random_split(ratings, holdout, seed)
@@ -102,7 +117,20 @@ def train(
         certificate = Certificate.from_ledger(fit.ledger, _delta(solver, budget))
         if private_items is not None:
             write_private_items(fit, private_items)
-        release = write_release(fit, certificate, output, draft=folder.path / "release")
+        try:
+            release = write_release(
+                fit,
+                certificate,
+                output,
+                users_out=users_out,
+                pseudonyms=pseudonyms,
+                key=key,
+                draft=folder.path / "release",
+            )
+        except BaseException:
+            if private_items is not None:
+                Path(private_items).unlink()
+            raise
     except BaseException:
         _leave(folder)
         raise

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tacit._version import __version__
-from tacit.cli import budget, data, demo, doctor, train
+from tacit.cli import budget, data, demo, doctor, release, train
 from tacit.cli.console import fail, prepare, warn
 from tacit.errors import CheckFailed, TacitError
 
@@ -31,6 +31,16 @@ app.command(name="doctor", epilog="Example: tacit doctor --json")(doctor.doctor)
 app.command(
     name="train", epilog="Example: tacit train ratings.csv --scale 1:5 --epsilon 10 -o release"
 )(train.train)
+
+for _name, _command, _example in (
+    ("verify", release.verify, "tacit verify release --public-key tacit.key.pub"),
+    ("keygen", release.keygen, "tacit keygen -o tacit.key"),
+    ("recommend", release.recommend, "tacit recommend release --user 42 -k 10"),
+    ("similar", release.similar, "tacit similar release --item 318"),
+    ("predict", release.predict, "tacit predict release --user 42 --item 318"),
+    ("export", release.export, "tacit export release --to npz -o release.npz"),
+):
+    app.command(name=_name, epilog=f"Example: {_example}")(_command)
 
 # Typer re-exports BadParameter but not its base, the error of every misuse of the command line.
 _UsageError: Any = typer.BadParameter.__base__

@@ -22,8 +22,8 @@ def number_option(help_text: str) -> Any:
     return typer.Option(parser=number, metavar="NUMBER", help=help_text)
 
 
-def count_option(help_text: str) -> Any:
-    """Return an option that takes a whole number."""
+def count_option(help_text: str, *names: str) -> Any:
+    """Return an option that takes a whole number, under its own name or under `names`."""
 
     def count(text: str | int) -> int:
         try:
@@ -31,7 +31,7 @@ def count_option(help_text: str) -> Any:
         except ValueError:
             raise typer.BadParameter(f"expected a whole number, got {str(text)[:40]!r}") from None
 
-    return typer.Option(parser=count, metavar="COUNT", help=help_text)
+    return typer.Option(*names, parser=count, metavar="COUNT", help=help_text)
 
 
 Json = Annotated[

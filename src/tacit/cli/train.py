@@ -81,6 +81,17 @@ def train(
         bool,
         typer.Option("--dry-run", help="Show what it would spend and take; release nothing."),
     ] = False,
+    users_out: Annotated[
+        str, typer.Option(help="Users in the release: ids, pseudonyms (random) or none.")
+    ] = "ids",
+    pseudonyms_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Private file for the map from ids to pseudonyms."),
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option(metavar="KEY", help="Sign the release with this key; see tacit keygen."),
+    ] = None,
     private_items_out: Annotated[
         Path | None,
         typer.Option(
@@ -166,6 +177,9 @@ def train(
                 threads=threads,
                 resume=resume,
                 private_items=private_items_out,
+                users_out=users_out,
+                pseudonyms=pseudonyms_out,
+                sign=sign,
                 progress=steps,
             )
     except KeyboardInterrupt:

@@ -1,12 +1,4 @@
-"""Writing a release: whole or not at all, and never over another.
-
-::
-
-    RELEASE/
-      certificate.json    the certificate, public facts, and a checksum of every other file
-      items.parquet       item_id, bias, profile
-      users.parquet       user_id, bias, profile
-"""
+"""Writing a release: whole or not at all, and never over another. See docs/release-format.md."""
 
 import errno
 import hashlib
@@ -14,50 +6,114 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
+from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit import _json
 from tacit._version import __version__
 from tacit.errors import InvalidDocument
 from tacit.privacy.certificate import Certificate
+from tacit.release import bundle
+from tacit.release.bundle import Facts
+from tacit.release.card import card_text
+from tacit.release.sign import signature
 from tacit.solvers.contract import Fit, Profiles
 
-FORMAT = "tacit-release"
-VERSION = 1
+
+class UsersOut(StrEnum):
+    """What users are called in a release."""
+
+    IDS = "ids"
+    PSEUDONYMS = "pseudonyms"
+    NONE = "none"
 
 
 def write_release(
-    fit: Fit, certificate: Certificate, path: str | Path, *, draft: Path | None = None
+    fit: Fit,
+    certificate: Certificate,
+    path: str | Path,
+    *,
+    users_out: UsersOut = UsersOut.IDS,
+    pseudonyms: str | Path | None = None,
+    key: Ed25519PrivateKey | None = None,
+    draft: Path | None = None,
 ) -> Path:
     """Write what may be released of a fit to a new folder.
 
     It is put together under another name, `draft` if given, and then renamed, so a crash leaves a
     whole release or none. Item profiles that are private stay out.
+
+    Parameters
+    ----------
+    fit, certificate
+        What to write, and its guarantee.
+    path
+        The folder; it must not exist.
+    users_out
+        Whether users appear under their ids, under random pseudonyms, or not at all.
+    pseudonyms
+        A private file for the map from ids to pseudonyms, if there are any.
+    key
+        Signs the release.
     """
     path = Path(path).absolute()
     draft = draft or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    tables = {"users.parquet": _table(fit.users, "user_id")}
-    if fit.items is not None:
-        tables["items.parquet"] = _table(fit.items, "item_id")
+    users, items = fit.users, fit.items
+    names = None
+    if users_out is UsersOut.PSEUDONYMS:
+        if pseudonyms is None:
+            raise InvalidDocument("pseudonyms need a private file for their map")
+        users, names = _renamed(users)
+    tables: dict[str, tuple[Profiles, str]] = {}
+    if users_out is not UsersOut.NONE:
+        tables[bundle.USERS] = (users, "user_id")
+    if items is not None:
+        tables[bundle.ITEMS] = (items, "item_id")
+    if not tables:
+        raise InvalidDocument(f"{fit.solver} releases users only; nothing is left without them")
+    facts = _facts(fit, users_out)
 
-    def fill(draft: Path) -> None:
-        for name, table in tables.items():
-            table.write_parquet(draft / name)
+    def fill(folder: Path) -> None:
+        for name, (profiles, id_name) in tables.items():
+            _frame(profiles, id_name).write_parquet(folder / name)
         document = {
-            "format": FORMAT,
-            "version": VERSION,
+            "format": bundle.FORMAT,
+            "version": bundle.VERSION,
             "certificate": certificate.to_dict(),
-            "facts": _facts(fit),
-            "files": {name: _checksum(draft / name) for name in sorted(tables)},
+            "facts": asdict(facts),
         }
-        _json.write(draft / "certificate.json", document)
+        _json.write(folder / bundle.CERTIFICATE, document)
+        card = card_text(certificate, facts, list(tables))
+        (folder / bundle.CARD).write_text(card, encoding="utf-8")
+        sums = checksums(folder)
+        (folder / bundle.SUMS).write_bytes(sums)
+        if key is not None:
+            (folder / bundle.SIGNATURE).write_text(signature(key, sums), encoding="utf-8")
 
-    _write_folder(path, draft, fill)
+    if names is not None and pseudonyms is not None:
+        write_private(names, pseudonyms)
+    try:
+        _write_folder(path, draft, fill)
+    except BaseException:
+        if names is not None and pseudonyms is not None:
+            Path(pseudonyms).unlink()
+        raise
     return path
+
+
+def checksums(folder: Path) -> bytes:
+    """Return what SHA256SUMS says of the files in a folder, in the form of `sha256sum`."""
+    names = sorted(
+        file.name for file in folder.iterdir() if file.name not in (bundle.SUMS, bundle.SIGNATURE)
+    )
+    digests = {name: hashlib.sha256((folder / name).read_bytes()) for name in names}
+    return "".join(f"{digest.hexdigest()}  {name}\n" for name, digest in digests.items()).encode()
 
 
 def write_private_items(fit: Fit, path: str | Path) -> Path:
@@ -65,12 +121,18 @@ def write_private_items(fit: Fit, path: str | Path) -> Path:
 
     They depend on the ratings without any protection: whoever gets them gets that too.
     """
-    path = Path(path).absolute()
     if fit.private_items is None:
         raise InvalidDocument(f"{fit.solver} has no private item profiles: they are in the release")
+    return write_private(_frame(fit.private_items, "item_id"), path)
+
+
+def write_private(table: pl.DataFrame, path: str | Path) -> Path:
+    """Write a table to a new Parquet file that only its owner can read."""
+    path = Path(path).absolute()
     try:
-        with path.open("xb") as stream:
-            _table(fit.private_items, "item_id").write_parquet(stream)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as stream:
+            table.write_parquet(stream)
     except OSError as error:
         raise InvalidDocument(f"cannot write {path}: {error.strerror}") from None
     return path
@@ -84,6 +146,18 @@ def check_absent(path: str | Path) -> Path:
     if not path.parent.is_dir():
         raise InvalidDocument(f"the folder {path.parent} does not exist; make it first")
     return path
+
+
+def _renamed(users: Profiles) -> tuple[Profiles, pl.DataFrame]:
+    """Return users under random names, in their order, and the map from ids to names."""
+    names = [secrets.token_hex(16) for _ in range(len(users.ids))]
+    order = np.argsort(np.array(names))
+    renamed = Profiles(
+        ids=pl.Series([names[place] for place in order], dtype=pl.String),
+        biases=users.biases[order],
+        factors=users.factors[order],
+    )
+    return renamed, pl.DataFrame({"user_id": users.ids, "pseudonym": names})
 
 
 def _write_folder(path: Path, draft: Path, fill: Callable[[Path], None]) -> None:
@@ -107,37 +181,33 @@ def _write_folder(path: Path, draft: Path, fill: Callable[[Path], None]) -> None
         raise InvalidDocument(f"cannot write the release {path}: {error.strerror}") from None
 
 
-def _table(profiles: Profiles, id_name: str) -> pl.DataFrame:
+def _frame(profiles: Profiles, id_name: str) -> pl.DataFrame:
     width = profiles.factors.shape[1]
-    factors = np.ascontiguousarray(profiles.factors, dtype=np.float32)
+    kind = pl.Array(pl.Float32, width)
+    # polars reads the shape of an array without columns as a plain list.
+    rows: Any = np.ascontiguousarray(profiles.factors) if width else [[]] * len(profiles.ids)
     return pl.DataFrame(
         {
             id_name: profiles.ids,
             "bias": pl.Series(profiles.biases, dtype=pl.Float32),
-            "profile": pl.Series(factors.tolist(), dtype=pl.Array(pl.Float32, width))
-            if width == 0
-            else pl.Series(factors, dtype=pl.Array(pl.Float32, width)),
+            "profile": pl.Series(rows, dtype=kind),
         }
     )
 
 
-def _facts(fit: Fit) -> dict[str, Any]:
+def _facts(fit: Fit, users_out: UsersOut) -> Facts:
     """Return what is public about a release under unit `value`, whose mask is public."""
-    return {
-        "solver": fit.solver,
-        "settings": dict(fit.settings),
-        "tacit": __version__,
-        "scale": {"low": fit.scale.low, "high": fit.scale.high, "step": fit.scale.step},
-        "mean": fit.mean,
-        "factors": fit.users.factors.shape[1],
-        "users": len(fit.users.ids),
-        "items": len((fit.items or fit.private_items or fit.users).ids),
-    }
-
-
-def _checksum(path: Path) -> dict[str, Any]:
-    content = path.read_bytes()
-    return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    return Facts(
+        solver=fit.solver,
+        settings=dict(fit.settings),
+        tacit=__version__,
+        scale=replace(fit.scale),
+        mean=fit.mean,
+        factors=fit.users.factors.shape[1],
+        users=0 if users_out is UsersOut.NONE else len(fit.users.ids),
+        items=0 if fit.items is None else len(fit.items.ids),
+        user_ids=users_out.value,
+    )
 
 
 def _sync(path: Path) -> None:

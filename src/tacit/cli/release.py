@@ -1,0 +1,240 @@
+"""`tacit verify`, `keygen`, `recommend`, `predict`, `similar`, `export`: what a release is for."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.console import Json, count_option, emit_json, say, table
+
+if TYPE_CHECKING:
+    from tacit.recommend.serve import Recommender
+    from tacit.release.bundle import Release
+
+ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
+ItemsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Item profiles of your own: Parquet with item_id, profile and perhaps bias, or .npy.",
+    ),
+]
+ItemIdsOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The ids of the rows of an .npy file: a table.")
+]
+TitlesOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A table with an id and a title column.")
+]
+
+
+def verify(
+    release: ReleaseFolder,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(help="Also accept this status: claimed, void or none. May be repeated."),
+    ] = None,
+    public_key: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The release must be signed with this key."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Recompute the guarantee of a release from its ledger and check every file.
+
+    Exit code 0 only for an intact release whose status is proven, or allowed by you.
+    """
+    from tacit import _validate
+    from tacit.errors import CheckFailed
+    from tacit.privacy.ledger import Status
+    from tacit.release.read import verify_release
+    from tacit.release.sign import read_public_key
+
+    allowed = {Status.PROVEN} | {_validate.choice("allow", each, Status) for each in allow or ()}
+    key = read_public_key(public_key) if public_key is not None else None
+    verdict = verify_release(release, allowed=frozenset(allowed), public_key=key)
+    found = verdict.release.certificate if verdict.release else None
+    if json:
+        emit_json(
+            {
+                "passed": verdict.passed,
+                "status": found.status if found else None,
+                "unit": found.unit if found else None,
+                "epsilon": found.epsilon if found else None,
+                "delta": found.delta if found else None,
+                "mu": found.mu if found else None,
+                "checks": [
+                    {"name": check.name, "passed": check.passed, "detail": check.detail}
+                    for check in verdict.checks
+                ],
+            }
+        )
+    else:
+        rows = [
+            (check.name, "ok" if check.passed else "FAILED", check.detail)
+            for check in verdict.checks
+        ]
+        say(table(rows))
+        if found is not None and found.epsilon is not None:
+            say(
+                f"unit {found.unit}: epsilon = {found.epsilon:.6f} at delta = {found.delta:g}, "
+                f"mu = {found.mu:.6f}"
+            )
+    if not verdict.passed:
+        failed = ", ".join(check.name for check in verdict.checks if not check.passed)
+        raise CheckFailed(f"{release} did not pass: {failed}")
+
+
+def keygen(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help="Where the private key goes.")
+    ] = Path("tacit.key"),
+    json: Json = False,
+) -> None:
+    """Make a key pair to sign releases with: FILE, private, and FILE.pub to hand out."""
+    from tacit.release.sign import make_keys
+
+    private, public = make_keys(output)
+    if json:
+        emit_json({"private_key": str(private), "public_key": str(public)})
+        return
+    say(f"private key: {private} (keep it)")
+    say(f"public key:  {public} (hand it out)")
+
+
+def recommend(
+    release: ReleaseFolder,
+    user: Annotated[str, typer.Option(metavar="ID", help="Whom to recommend to.")],
+    count: Annotated[int, count_option("How many items.", "-k", "--count")] = 10,
+    items: ItemsOption = None,
+    item_ids: ItemIdsOption = None,
+    exclude: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Items not to recommend: a table with an item column, and perhaps a user column.",
+        ),
+    ] = None,
+    titles: TitlesOption = None,
+    json: Json = False,
+) -> None:
+    """Recommend the items with the highest predicted ratings."""
+    import polars as pl
+
+    from tacit.data.ids import parse_id
+    from tacit.recommend.tables import id_column, read_table
+
+    loaded, recommender = _recommender(release, items, item_ids)
+    identifier = parse_id(user, loaded.users.ids) if loaded.users is not None else user
+    pairs = None
+    if exclude is not None:
+        frame = read_table(exclude)
+        unwanted = id_column(frame, "item", str(exclude))
+        columns = {name.strip().lower() for name in frame.columns}
+        owner = pl.Series([identifier] * len(frame))
+        if columns & {"user_id", "userid", "user", "customer_id"}:
+            owner = id_column(frame, "user", str(exclude))
+        pairs = pl.DataFrame({"user_id": owner, "item_id": unwanted})
+    found = recommender.recommend([identifier], count, exclude=pairs)
+    rows = [
+        {"item_id": item, "score": score, "rank": rank}
+        for item, score, rank in found.select("item_id", "score", "rank").iter_rows()
+    ]
+    _show({"user_id": identifier}, rows, recommender, titles, json)
+
+
+def similar(
+    release: ReleaseFolder,
+    item: Annotated[str, typer.Option(metavar="ID", help="The item to compare with.")],
+    count: Annotated[int, count_option("How many items.", "-k", "--count")] = 10,
+    items: ItemsOption = None,
+    item_ids: ItemIdsOption = None,
+    titles: TitlesOption = None,
+    json: Json = False,
+) -> None:
+    """Show the items whose profiles are most alike; scores are cosines."""
+    from tacit.data.ids import parse_id
+
+    _, recommender = _recommender(release, items, item_ids)
+    identifier = parse_id(item, recommender.item_ids)
+    rows = [
+        {"item_id": each.item_id, "score": each.score, "rank": each.rank}
+        for each in recommender.similar(identifier, count)
+    ]
+    _show({"item_id": identifier}, rows, recommender, titles, json)
+
+
+def predict(
+    release: ReleaseFolder,
+    user: Annotated[str, typer.Option(metavar="ID", help="Whose rating.")],
+    item: Annotated[str, typer.Option(metavar="ID", help="Of what.")],
+    items: ItemsOption = None,
+    item_ids: ItemIdsOption = None,
+    json: Json = False,
+) -> None:
+    """Predict a rating, cut to the scale."""
+    from tacit.data.ids import parse_id
+
+    loaded, recommender = _recommender(release, items, item_ids)
+    who = parse_id(user, loaded.users.ids) if loaded.users is not None else user
+    what = parse_id(item, recommender.item_ids)
+    (rating,) = recommender.predict([who], [what])
+    if json:
+        emit_json({"user_id": who, "item_id": what, "rating": float(rating)})
+        return
+    say(f"{float(rating):.3f}")
+
+
+def export(
+    release: ReleaseFolder,
+    to: Annotated[str, typer.Option(metavar="FORM", help="parquet, npz or ann.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", metavar="PATH", help="Where to; it must not exist.")
+    ],
+    json: Json = False,
+) -> None:
+    """Write a release in a form that other programs read; ann needs the extra `ann`."""
+    from tacit import _validate
+    from tacit.recommend.export import Form, export_release
+    from tacit.release.read import load_release
+
+    form = _validate.choice("to", to, Form)
+    facts = export_release(load_release(release), form, output)
+    if json:
+        emit_json({"output": str(output)} | facts)
+        return
+    say(f"exported to {output}")
+    say(table([(name.replace("_", " "), "", str(fact)) for name, fact in facts.items()]))
+
+
+def _recommender(
+    release: Path, items: Path | None, item_ids: Path | None
+) -> "tuple[Release, Recommender]":
+    from tacit.recommend.serve import Recommender
+    from tacit.recommend.tables import read_items
+    from tacit.release.read import load_release
+
+    loaded = load_release(release)
+    own = read_items(items, loaded.facts.factors, item_ids) if items is not None else None
+    return loaded, Recommender(loaded, items=own)
+
+
+def _show(
+    head: dict[str, Any],
+    rows: list[dict[str, Any]],
+    recommender: "Recommender",
+    titles: Path | None,
+    json: bool,
+) -> None:
+    from tacit.recommend.tables import read_titles
+
+    names = read_titles(titles, recommender.item_ids) if titles is not None else {}
+    if titles is not None:
+        rows = [row | {"title": names.get(row["item_id"])} for row in rows]
+    if json:
+        emit_json(head | {"items": rows})
+        return
+    lines = [
+        (f"{row['rank']}.", f"{row['score']:.3f}", f"{row['item_id']}  {row.get('title') or ''}")
+        for row in rows
+    ]
+    say(table(lines) if lines else "nothing is left to show")

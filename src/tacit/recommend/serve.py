@@ -1,0 +1,266 @@
+"""Recommendations, predictions and similar items from a release."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit import _core, _parallel, _validate
+from tacit.errors import InvalidDocument, InvalidParameter
+from tacit.recommend.tables import same_type
+from tacit.release.bundle import Release, Table
+
+Id = int | str
+
+_LANES = 16
+"""Items that the kernel works on together."""
+
+_USERS = 256
+"""Users whose items are looked for in one piece of work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation:
+    """One item for somebody: its id, its predicted rating and its rank, from 1."""
+
+    item_id: Id
+    score: float
+    rank: int
+
+
+class Recommender:
+    """Serves a release, with its own item profiles or somebody else's.
+
+    A score is mean + item bias + user bias + ⟨item profile, user profile⟩, not cut to the scale, so
+    that it ranks. Post-processes a release: nothing here costs privacy. Items and users that the
+    release does not have are refused by name; those it has without ratings score by their biases.
+
+    Parameters
+    ----------
+    release
+        What was published.
+    items
+        Item profiles to use instead of the release's; a release of `paper` has none of its own.
+    threads
+        How many threads to use; all processors when omitted.
+    """
+
+    def __init__(
+        self, release: Release, *, items: Table | None = None, threads: int | None = None
+    ) -> None:
+        chosen = items if items is not None else release.items
+        if chosen is None:
+            raise InvalidParameter(
+                "the release has no item profiles; bring your own (--items FILE)"
+            )
+        if chosen.factors.shape[1] != release.facts.factors:
+            raise InvalidDocument(
+                f"item profiles have length {chosen.factors.shape[1]}, those of the release "
+                f"{release.facts.factors}; both must come from the same factors"
+            )
+        self._items, self._users = chosen, release.users
+        self._mean, self._scale = release.facts.mean, release.facts.scale
+        self._threads = _parallel.thread_count(threads)
+        self._catalogue = _catalogue(chosen)
+
+    @property
+    def item_ids(self) -> pl.Series:
+        """The ids of the items that can be recommended."""
+        return self._items.ids
+
+    def recommend(
+        self,
+        users: Sequence[Id] | pl.Series,
+        count: int = 10,
+        *,
+        exclude: pl.DataFrame | None = None,
+    ) -> pl.DataFrame:
+        """Return the best `count` items of each user: user_id, item_id, score, rank.
+
+        `exclude` has the columns user_id and item_id: pairs not to recommend, such as what users
+        have seen. A release holds no history, so this comes from whoever calls.
+        """
+        table = self._user_table()
+        wanted = _series(users)
+        rows = _rows(wanted, table.ids, "user")
+        starts, columns = self._excluded(wanted, exclude)
+        items, scores = self._best(table.factors[rows], count=count, starts=starts, columns=columns)
+        there = items >= 0
+        owners, ranks = np.nonzero(there)
+        base = self._mean + table.biases[rows][owners]
+        return pl.DataFrame(
+            {
+                "user_id": table.ids.gather(rows[owners]),
+                "item_id": self._items.ids.gather(items[there]),
+                "score": pl.Series((scores[there] + base).astype(np.float32)),
+                "rank": pl.Series((ranks + 1).astype(np.int32)),
+            }
+        )
+
+    def recommend_profile(
+        self,
+        bias: float,
+        factors: npt.NDArray[np.float32],
+        count: int = 10,
+        *,
+        exclude: Sequence[Id] = (),
+    ) -> list[Recommendation]:
+        """Return the best items for a profile that is not in the release, from `fold_in` say."""
+        factors = np.asarray(factors, dtype=np.float32)
+        width = self._items.factors.shape[1]
+        if factors.shape != (width,) or not np.isfinite(factors).all():
+            raise InvalidParameter(f"a profile has {width} finite numbers here")
+        known = _places(_series(exclude), self._items.ids)
+        columns = np.unique(known[known >= 0]).astype(np.int32)
+        starts = np.array([0, len(columns)], dtype=np.int64)
+        items, scores = self._best(factors[None], count=count, starts=starts, columns=columns)
+        return [
+            Recommendation(
+                item_id=self._items.ids[int(item)],
+                score=float(score) + self._mean + float(bias),
+                rank=rank,
+            )
+            for rank, (item, score) in enumerate(zip(items[0], scores[0], strict=True), start=1)
+            if item >= 0
+        ]
+
+    def predict(
+        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
+    ) -> npt.NDArray[np.float32]:
+        """Return the predicted ratings of pairs, cut to the scale."""
+        table = self._user_table()
+        if len(users) != len(items):
+            raise InvalidParameter("give one item for each user")
+        rows = _rows(_series(users), table.ids, "user")
+        columns = _rows(_series(items), self._items.ids, "item")
+        scores = np.einsum("nk,nk->n", table.factors[rows], self._items.factors[columns])
+        scores += table.biases[rows] + self._items.biases[columns] + np.float32(self._mean)
+        cut: npt.NDArray[np.float32] = np.clip(scores, self._scale.low, self._scale.high)
+        return cut
+
+    def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
+        """Return the items whose profiles point most nearly the same way; scores are cosines."""
+        (place,) = _rows(_series([item]), self._items.ids, "item")
+        norms = np.linalg.norm(self._items.factors, axis=1)
+        unit = self._items.factors / np.where(norms > 0, norms, 1)[:, None]
+        cosines = unit @ unit[place]
+        cosines[place] = -np.inf
+        count = min(_validate.positive_integer("count", count, "ten are usual"), len(unit) - 1)
+        # Ties go to the earlier item.
+        order = np.lexsort((np.arange(len(unit)), -cosines))[:count]
+        return [
+            Recommendation(
+                item_id=self._items.ids[int(other)], score=float(cosines[other]), rank=rank
+            )
+            for rank, other in enumerate(order, start=1)
+        ]
+
+    def _user_table(self) -> Table:
+        if self._users is None:
+            raise InvalidParameter(
+                "the release has no user profiles; fold a user in on the trusted side "
+                "(tacit.fold_in) and use recommend_profile"
+            )
+        return self._users
+
+    def _excluded(
+        self, users: pl.Series, exclude: pl.DataFrame | None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Return the items that each user is not to get, by row."""
+        if exclude is None:
+            return np.zeros(len(users) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+        for name in ("user_id", "item_id"):
+            if name not in exclude.columns:
+                raise InvalidParameter("what to exclude must have the columns user_id and item_id")
+        pairs = pl.DataFrame(
+            {
+                "user": _places(exclude["user_id"], users),
+                "item": _places(exclude["item_id"], self._items.ids),
+            }
+        )
+        pairs = pairs.filter((pl.col("user") >= 0) & (pl.col("item") >= 0)).unique().sort("user")
+        counts = np.bincount(pairs["user"].to_numpy(), minlength=len(users))
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return starts, pairs["item"].to_numpy().astype(np.int32)
+
+    def _best(
+        self,
+        users: npt.NDArray[np.float32],
+        *,
+        count: int,
+        starts: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Return the best items of each profile and their scores, −1 where there are no more."""
+        count = _validate.positive_integer("count", count, "ten are usual")
+        count = min(count, len(self._items))
+        items = np.empty((len(users), count), dtype=np.int32)
+        scores = np.empty((len(users), count), dtype=np.float32)
+        users = np.ascontiguousarray(users)
+
+        def work(begin: int, end: int) -> None:
+            _core.top_k(
+                *self._catalogue,
+                users,
+                starts,
+                columns,
+                items,
+                scores,
+                begin,
+                end,
+            )
+
+        _parallel.for_ranges(work, len(users), size=_USERS, threads=self._threads)
+        return items, scores
+
+
+def _catalogue(items: Table) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return factors (groups × width × 16) and biases (groups × 16) as the kernel takes them."""
+    count, width = items.factors.shape
+    groups = -(-count // _LANES)
+    factors = np.zeros((groups * _LANES, width), dtype=np.float32)
+    factors[:count] = items.factors
+    biases = np.full(groups * _LANES, -np.inf, dtype=np.float32)
+    biases[:count] = items.biases
+    grouped = factors.reshape(groups, _LANES, width).transpose(0, 2, 1)
+    return np.ascontiguousarray(grouped), biases.reshape(groups, _LANES)
+
+
+def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:
+    try:
+        series = ids if isinstance(ids, pl.Series) else pl.Series(list(ids))
+    except (TypeError, pl.exceptions.PolarsError):
+        raise InvalidParameter("ids must be all whole numbers or all text") from None
+    return series
+
+
+def _places(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:
+    """Return the place of each id in a table, −1 where it is not there."""
+    if len(ids) == 0:
+        return np.empty(0, dtype=np.int64)
+    known = table.to_frame("id").with_columns(place=pl.Series(np.arange(len(table))))
+    wanted = same_type(ids, table, "this list").alias("id")
+    if wanted.dtype != table.dtype:
+        known = known.with_columns(pl.col("id").cast(wanted.dtype))
+    found = wanted.to_frame().join(
+        known.unique("id", keep="first"), on="id", how="left", maintain_order="left"
+    )
+    return found["place"].fill_null(-1).to_numpy()
+
+
+def _rows(ids: pl.Series, table: pl.Series, role: str) -> npt.NDArray[np.int64]:
+    """Return the place of each id, or raise naming the first that is not there."""
+    places = _places(ids, table)
+    missing = np.flatnonzero(places < 0)
+    if missing.size:
+        hint = (
+            "; for somebody new, fold in their ratings on the trusted side (tacit.fold_in)"
+            if role == "user"
+            else "; it has no profile to score"
+        )
+        raise InvalidParameter(
+            f"there is no {role} {_validate.shown(ids[int(missing[0])])} in the release{hint}"
+        )
+    return places

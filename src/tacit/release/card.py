@@ -1,0 +1,81 @@
+"""The card of a release: what it is, what it guarantees and how to use it, for people."""
+
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.ledger import Status
+from tacit.release.bundle import ITEMS, USERS, Facts
+
+_MEANING = {
+    Status.PROVEN: "Its guarantee is proven.",
+    Status.CLAIMED: "**Its guarantee is a claim without a valid proof: do not rely on it.**",
+    Status.VOID: "**It has no guarantee: its noise can be repeated by anybody.**",
+    Status.NONE: "**It is not private and has no guarantee.**",
+}
+
+
+def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
+    """Return the text of card.md; everything in it is public."""
+    lines = [
+        "# A recommender released with Tacit",
+        "",
+        f"Trained by `{facts.solver}` (Tacit {facts.tacit}) on ratings from {facts.scale.low:g} to "
+        f"{facts.scale.high:g}. {_MEANING[certificate.status]}",
+        "",
+        "| file | holds |",
+        "|---|---|",
+    ]
+    if ITEMS in files:
+        lines.append(
+            f"| `{ITEMS}` | {facts.items:,} item profiles of length {facts.factors}, with biases |"
+        )
+    if USERS in files:
+        names = "random pseudonyms" if facts.user_ids == "pseudonyms" else "their ids"
+        lines.append(
+            f"| `{USERS}` | {facts.users:,} user profiles of length {facts.factors}, with biases, "
+            f"under {names} |"
+        )
+    lines += [
+        "| `certificate.json` | the guarantee and the ledger that it is computed from |",
+        "| `SHA256SUMS` | checksums; `sha256sum -c SHA256SUMS` checks them |",
+        "",
+        "No ratings and no exact statistic of them are in these files.",
+        "",
+        "## The guarantee",
+        "",
+        "```text",
+        certificate.to_text().rstrip(),
+        "```",
+        "",
+        "`tacit verify DIR` recomputes it from the ledger and checks every file.",
+        "",
+        "## Use",
+        "",
+        "With Tacit:",
+        "",
+        "```sh",
+        "tacit recommend DIR --user ID -k 10"
+        + ("" if ITEMS in files else " --items YOUR-ITEMS.parquet"),
+        "```",
+        "",
+        "Without: the predicted rating of an item by a user is",
+        f"`{facts.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
+        "",
+        "```python",
+        "import polars as pl",
+        "",
+    ]
+    if ITEMS in files and USERS in files:
+        lines += [
+            f'items, users = pl.read_parquet("{ITEMS}"), pl.read_parquet("{USERS}")',
+            "user = users.row(0, named=True)",
+            'profiles = items["profile"].to_numpy()',
+            f'scores = {facts.mean!r} + items["bias"].to_numpy() + user["bias"]'
+            ' + profiles @ user["profile"]',
+            'best = items["item_id"].gather((-scores).argsort()[:10])',
+        ]
+    elif USERS in files:
+        lines += [
+            f'users = pl.read_parquet("{USERS}")  # multiply with item profiles of your own',
+        ]
+    else:
+        lines += [f'items = pl.read_parquet("{ITEMS}")  # multiply with user profiles']
+    return "\n".join([*lines, "```", ""])

@@ -1,0 +1,254 @@
+"""Reading and checking a release. Trusts nothing in it: every file is checked before it is used."""
+
+import hashlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from tacit import _json, _validate
+from tacit.data.scale import Scale
+from tacit.errors import CheckFailed, InvalidDocument, InvalidInput, TacitError
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.ledger import Status
+from tacit.release import bundle
+from tacit.release.bundle import Facts, Release, Table
+from tacit.release.sign import check_signature
+
+FILE_MAX = 64 * 2**30
+"""Largest file of a release, in bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One check of a release: what was looked at, whether it held, and what was seen."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What verifying a release found; `release` is None if it could not be read."""
+
+    checks: tuple[Check, ...]
+    release: Release | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check held."""
+        return self.release is not None and all(check.passed for check in self.checks)
+
+
+def load_release(path: str | Path) -> Release:
+    """Return a release whose files are whole and whose certificate follows from its ledger.
+
+    Raises `CheckFailed` if it was changed, `InvalidDocument` if it is none or of a newer version.
+    Its status may be any: look at `release.certificate.status`.
+    """
+    path = Path(path)
+    files = _read_files(path)
+    _check_sums(files)
+    return _parse(path, files)
+
+
+def verify_release(
+    path: str | Path,
+    *,
+    allowed: frozenset[Status] = frozenset({Status.PROVEN}),
+    public_key: Ed25519PublicKey | None = None,
+) -> Verdict:
+    """Check everything about a release and say what held and what did not.
+
+    Raises `InvalidDocument` only if there is no release at `path` at all.
+    """
+    path = Path(path)
+    files = _read_files(path)
+    checks: list[Check] = []
+    release: Release | None = None
+
+    def check(name: str, look: Any) -> None:
+        try:
+            checks.append(Check(name=name, passed=True, detail=look()))
+        except TacitError as error:
+            checks.append(Check(name=name, passed=False, detail=str(error)))
+
+    def contents() -> str:
+        nonlocal release
+        release = _parse(path, files)
+        return "the guarantee follows from the ledger, and the tables are what it says"
+
+    check("files", lambda: _check_sums(files))
+    if checks[0].passed:  # what is not whole is not parsed
+        check("contents", contents)
+    if bundle.SIGNATURE in files or public_key is not None:
+        check("signature", lambda: _check_signed(files, public_key))
+    if release is not None:
+        found: Release = release
+        check("status", lambda: _check_status(found, allowed))
+    return Verdict(checks=tuple(checks), release=release)
+
+
+def _check_status(release: Release, allowed: frozenset[Status]) -> str:
+    status = release.certificate.status
+    if status not in allowed:
+        raise CheckFailed(f"the status is {status}, which is no guarantee")
+    return f"the status is {status}"
+
+
+def _check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -> str:
+    if bundle.SIGNATURE not in files:
+        raise CheckFailed("the release is not signed")
+    key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
+    whose = "the key given" if public_key is not None else f"the key {key}; whose it is, find out"
+    return f"signed with {whose}"
+
+
+def _read_files(path: Path) -> dict[str, bytes]:
+    """Return the bytes of the files of a release; anything else in its folder is refused."""
+    try:
+        if not path.is_dir():
+            kind = "not a folder" if path.exists() else "not there"
+            raise InvalidDocument(f"{_validate.shown(str(path))} is not a release: it is {kind}")
+        found = sorted(file.name for file in path.iterdir())
+        if bundle.CERTIFICATE not in found:
+            raise InvalidDocument(f"{path} is not a release: it has no {bundle.CERTIFICATE}")
+        for name in bundle.REQUIRED:
+            if name not in found:
+                raise CheckFailed(f"the release {path} lacks {name}")
+        for name in found:
+            file = path / name
+            if name not in bundle.REQUIRED + bundle.OPTIONAL or not file.is_file():
+                raise CheckFailed(f"the release {path} has {name!r}, which does not belong there")
+            if file.stat().st_size > FILE_MAX:
+                raise CheckFailed(f"{name} is larger than any release")
+        return {name: (path / name).read_bytes() for name in found}
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no such name"
+        raise InvalidDocument(f"cannot read the release {path}: {reason}") from None
+
+
+def _check_sums(files: dict[str, bytes]) -> str:
+    covered = sorted(files.keys() - {bundle.SUMS, bundle.SIGNATURE})
+    stated = files[bundle.SUMS].decode("utf-8", errors="replace").splitlines(keepends=True)
+    computed = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in covered]
+    if stated != computed:
+        names = [
+            name for name, line in zip(covered, computed, strict=True) if line not in stated
+        ] or [bundle.SUMS]
+        raise CheckFailed(f"checksums do not fit: {', '.join(names)} was changed")
+    return f"{len(covered)} files are as their checksums say"
+
+
+def _parse(path: Path, files: dict[str, bytes]) -> Release:
+    document = _json.loads(_text(files[bundle.CERTIFICATE]), bundle.CERTIFICATE)
+    if not isinstance(document, dict) or document.get("format") != bundle.FORMAT:
+        raise InvalidDocument(f"{bundle.CERTIFICATE} is not that of a release")
+    version = document.get("version")
+    if isinstance(version, bool) or version != bundle.VERSION:
+        raise InvalidDocument(
+            f"this Tacit reads releases of version {bundle.VERSION}, got version "
+            f"{_validate.shown(version)}; use a newer Tacit"
+        )
+    if document.keys() != {"format", "version", "certificate", "facts"}:
+        raise InvalidDocument(f"{bundle.CERTIFICATE} has other fields than a release's")
+    certificate = Certificate.from_dict(document["certificate"])
+    facts = _facts(document["facts"])
+    tables = {
+        name: _table(files[name], name, id_name, count, facts.factors)
+        for name, id_name, count in (
+            (bundle.USERS, "user_id", facts.users),
+            (bundle.ITEMS, "item_id", facts.items),
+        )
+        if name in files
+    }
+    for name, count in ((bundle.USERS, facts.users), (bundle.ITEMS, facts.items)):
+        if name not in files and count:
+            raise CheckFailed(f"the facts count {count:,} rows of {name}, which is not there")
+    return Release(
+        path=path,
+        certificate=certificate,
+        facts=facts,
+        users=tables.get(bundle.USERS),
+        items=tables.get(bundle.ITEMS),
+    )
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidDocument(f"{bundle.CERTIFICATE} is not UTF-8 text") from None
+
+
+def _facts(document: object) -> Facts:
+    damaged = InvalidDocument("the facts of the release are not what they should be")
+    names = {"solver", "settings", "tacit", "scale", "mean", "factors", "users", "items"}
+    if not isinstance(document, dict) or document.keys() != names | {"user_ids"}:
+        raise damaged
+    scale, counts = document["scale"], [document[name] for name in ("factors", "users", "items")]
+    if not (isinstance(scale, dict) and scale.keys() == {"low", "high", "step"}):
+        raise damaged
+    if not all(isinstance(count, int) and not isinstance(count, bool) for count in counts):
+        raise damaged
+    if min(counts) < 0 or document["user_ids"] not in ("ids", "pseudonyms", "none"):
+        raise damaged
+    if not isinstance(document["settings"], dict):
+        raise damaged
+    try:
+        facts = {
+            "solver": _validate.text("solver", document["solver"], "name it"),
+            "tacit": _validate.text("tacit", document["tacit"], "name it"),
+            "mean": _validate.finite("mean", document["mean"], "it is a number"),
+            "scale": Scale(**scale),
+        }
+    except InvalidInput:
+        raise damaged from None
+    return Facts(**(document | facts))
+
+
+def _table(content: bytes, name: str, id_name: str, count: int, width: int) -> Table:
+    """Return a table of profiles, checking everything that its readers rely on."""
+    damaged = InvalidDocument(f"{name} is not a table of profiles")
+    try:
+        frame = pl.read_parquet(io.BytesIO(content), use_statistics=False)
+    except Exception:
+        raise damaged from None
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":
+            raise damaged from None
+        raise
+    if frame.columns != [id_name, "bias", "profile"]:
+        raise damaged
+    return checked_table(frame, id_name, name, count=count, width=width)
+
+
+def checked_table(
+    frame: pl.DataFrame, id_name: str, name: str, *, count: int | None, width: int
+) -> Table:
+    """Return the profiles in a table with the columns `id_name`, bias and profile."""
+    ids, biases, profiles = frame[id_name], frame["bias"], frame["profile"]
+    if not (ids.dtype.is_integer() or ids.dtype == pl.String):
+        raise InvalidDocument(f"the ids in {name} must be whole numbers or text")
+    if count is not None and len(frame) != count:
+        raise CheckFailed(f"{name} has {len(frame):,} rows where the facts count {count:,}")
+    if ids.has_nulls() or ids.n_unique() != len(ids):
+        raise InvalidDocument(f"the ids in {name} must be there, and each only once")
+    if profiles.dtype != pl.Array(pl.Float32, width):
+        raise InvalidDocument(f"the profiles in {name} must be {width} numbers of 32 bits each")
+    if biases.dtype != pl.Float32 or biases.has_nulls() or profiles.has_nulls():
+        raise InvalidDocument(f"{name} must have a bias of 32 bits and a profile in every row")
+    flat = profiles.explode() if width else pl.Series([], dtype=pl.Float32)
+    if flat.has_nulls() or not (flat.is_finite().all() and biases.is_finite().all()):
+        raise InvalidDocument(f"{name} holds something that is not a finite number")
+    factors = flat.to_numpy().reshape(len(frame), width)
+    return Table(
+        ids=ids,
+        biases=np.ascontiguousarray(biases.to_numpy()),
+        factors=np.ascontiguousarray(factors),
+    )

@@ -1,0 +1,72 @@
+"""A profile for somebody who is not in a release, from their own ratings, on the trusted side."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tacit import _validate
+from tacit.data.scale import Scale
+from tacit.errors import InvalidParameter
+
+Id = int | str
+
+# Assumed deviations of a rating from its prediction and of a bias, in parts of the scale's width.
+_RESIDUAL, _BIAS = 0.22, 0.11
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FoldedIn:
+    """A user's bias and profile. Private: an exact function of their ratings, for them alone."""
+
+    bias: float
+    factors: npt.NDArray[np.float32]
+
+
+def fold_in(
+    ratings: Mapping[Id, float],
+    *,
+    item_ids: pl.Series,
+    item_biases: npt.NDArray[np.float32],
+    item_factors: npt.NDArray[np.float32],
+    mean: float,
+    scale: Scale,
+    regularization: float = 1.0,
+) -> FoldedIn:
+    """Return the profile that fits somebody's ratings best, the items' profiles given.
+
+    Reads that person's ratings without any noise: the result is theirs alone, must not be published
+    and is covered by no certificate. Solves a ridge regression with the spread of the items'
+    profiles as its prior; ratings of items that have no profile are left out.
+
+    Parameters
+    ----------
+    ratings
+        Ratings by item id, on the scale.
+    item_ids, item_biases, item_factors, mean, scale
+        Of a release or a fit.
+    regularization
+        Factor of the ridge.
+    """
+    regularization = _validate.positive("regularization", regularization, "1 is usual")
+    for value in ratings.values():
+        if not scale.low <= _validate.finite("rating", value, "it is a number") <= scale.high:
+            raise InvalidParameter(f"ratings lie between {scale.low:g} and {scale.high:g} here")
+    places = {identifier: place for place, identifier in enumerate(item_ids.to_list())}
+    rows = np.array([places[item] for item in ratings if item in places], dtype=np.int64)
+    values = np.array([float(value) for item, value in ratings.items() if item in places])
+    width = item_factors.shape[1]
+    if rows.size == 0:
+        return FoldedIn(bias=0.0, factors=np.zeros(width, dtype=np.float32))
+    design = np.column_stack([np.ones(rows.size), item_factors[rows].astype(np.float64)])
+    target = values - mean - item_biases[rows]
+    # A user's factors are assumed as wide as items' ones are, whatever their common scale.
+    spread = np.sqrt(np.mean(item_factors.astype(np.float64) ** 2)) if width else 1.0
+    noise, bias = (_RESIDUAL * scale.range) ** 2, (_BIAS * scale.range) ** 2
+    ridge = np.full(width + 1, noise / max(float(spread), 1e-6) ** 2)
+    ridge[0] = noise / bias
+    system = design.T @ design + regularization * np.diag(ridge)
+    solution = np.linalg.solve(system, design.T @ target)
+    return FoldedIn(bias=float(solution[0]), factors=solution[1:].astype(np.float32))
