@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <vector>
@@ -50,21 +51,36 @@ inline __attribute__((always_inline)) void score(const Catalogue& catalogue,
   }
 }
 
-// Whether any of some scores is above a bound.
-inline __attribute__((always_inline)) bool any_above(const float* scores, std::size_t size,
-                                                     float bound) {
+// Whether any of some scores reaches a bound.
+inline __attribute__((always_inline)) bool any_from(const float* scores, std::size_t size,
+                                                    float bound) {
   int any = 0;
-  for (std::size_t i = 0; i < size; ++i) any |= scores[i] > bound;
+  for (std::size_t i = 0; i < size; ++i) any |= scores[i] >= bound;
   return any != 0;
+}
+
+// A score that at least `count` items reach: the largest of every 32nd item, and of those the
+// count-th. It leaves few items to look at closely.
+inline __attribute__((always_inline)) float reached(const float* scores, std::size_t groups,
+                                                    std::size_t count) {
+  constexpr std::size_t sets = 2;
+  if (count > sets * lanes || groups < 2 * sets) return worst;
+  Lanes largest[sets] = {load(scores), load(scores + lanes)};
+  for (std::size_t group = sets; group < groups; ++group) {
+    const Lanes next = load(scores + group * lanes);
+    Lanes& now = largest[group % sets];
+    now = next > now ? next : now;
+  }
+  float all[sets * lanes];
+  std::memcpy(all, largest, sizeof all);
+  std::nth_element(all, all + count - 1, all + sets * lanes, std::greater<float>());
+  return all[count - 1];
 }
 
 // Keeps the best so far as a heap with the worst of them in front.
 class Best {
  public:
   explicit Best(std::size_t count) : count_(count) { heap_.reserve(count); }
-
-  // A score has to be above this to be among the best.
-  float bound() const { return heap_.size() < count_ ? worst : heap_.front().score; }
 
   void offer(Found found) {
     if (heap_.size() == count_) {
@@ -114,11 +130,14 @@ inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const
         if (item >= total) throw std::out_of_range("an excluded item is not there");
         row[item] = worst;
       }
+      const float bound = reached(row, catalogue.groups, count);
       for (std::size_t from = 0; from < total; from += block) {
         const std::size_t to = std::min(from + block, total);
-        if (!any_above(row + from, to - from, best.bound())) continue;
+        if (!any_from(row + from, to - from, bound)) continue;
         for (std::size_t i = from; i < to; ++i) {
-          if (row[i] > best.bound()) best.offer({row[i], static_cast<std::int32_t>(i)});
+          if (row[i] >= bound && row[i] > worst) {
+            best.offer({row[i], static_cast<std::int32_t>(i)});
+          }
         }
       }
       best.store(items + user * count, scores + user * count);

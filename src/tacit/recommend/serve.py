@@ -87,17 +87,18 @@ class Recommender:
         rows = _rows(wanted, table.ids, "user")
         starts, columns = self._excluded(wanted, exclude)
         items, scores = self._best(table.factors[rows], count=count, starts=starts, columns=columns)
-        there = items >= 0
-        owners, ranks = np.nonzero(there)
-        base = self._mean + table.biases[rows][owners]
-        return pl.DataFrame(
+        scores += (np.float32(self._mean) + table.biases[rows])[:, None]
+        found = pl.DataFrame(
             {
-                "user_id": table.ids.gather(rows[owners]),
-                "item_id": self._items.ids.gather(items[there]),
-                "score": pl.Series((scores[there] + base).astype(np.float32)),
-                "rank": pl.Series((ranks + 1).astype(np.int32)),
-            }
+                "user_id": table.ids.gather(np.repeat(rows, items.shape[1])),
+                "item_id": self._items.ids.gather(np.maximum(items, 0).ravel()),
+                "score": pl.Series(scores.ravel()),
+                "rank": pl.Series(np.tile(np.arange(1, items.shape[1] + 1), len(rows))),
+            },
+            schema_overrides={"rank": pl.Int32},
         )
+        there = items.ravel() >= 0
+        return found if there.all() else found.filter(pl.Series(there))
 
     def recommend_profile(
         self,
