@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from tacit.privacy.events import ExactRelease, GaussianRelease, Noise, Rows
     from tacit.privacy.ledger import Ledger, Status, combine
     from tacit.privacy.units import Unit
+    from tacit.recommend.serve import Recommender
+    from tacit.release.read import load_release, verify_release
     from tacit.solvers.bias import BiasSolver, NonPrivateBiasSolver
     from tacit.solvers.contract import Fit, Session
+    from tacit.solvers.fold_in import fold_in
     from tacit.solvers.gradient import GradientSolver, NonPrivateGradientSolver
     from tacit.solvers.non_private import NonPrivateSolver
     from tacit.solvers.paper import PaperSolver
-    from tacit.training import train
+    from tacit.training import save, train
 
 _HOME = {
     "Accounts": "tacit.privacy.accounting.accounts",
@@ -43,6 +46,7 @@ _HOME = {
     "NonPrivateSolver": "tacit.solvers.non_private",
     "PaperSolver": "tacit.solvers.paper",
     "Ratings": "tacit.data.ratings",
+    "Recommender": "tacit.recommend.serve",
     "Rows": "tacit.privacy.events",
     "Scale": "tacit.data.scale",
     "Session": "tacit.solvers.contract",
@@ -51,9 +55,13 @@ _HOME = {
     "Unit": "tacit.privacy.units",
     "account": "tacit.privacy.accounting.accounts",
     "combine": "tacit.privacy.ledger",
+    "fold_in": "tacit.solvers.fold_in",
     "load": "tacit.data",
+    "load_release": "tacit.release.read",
     "rmse": "tacit.evaluate.metrics",
+    "save": "tacit.training",
     "train": "tacit.training",
+    "verify_release": "tacit.release.read",
 }
 
 __all__ = [
@@ -72,6 +80,7 @@ __all__ = [
     "NonPrivateSolver",
     "PaperSolver",
     "Ratings",
+    "Recommender",
     "Rows",
     "Scale",
     "Session",
@@ -81,9 +90,13 @@ __all__ = [
     "__version__",
     "account",
     "combine",
+    "fold_in",
     "load",
+    "load_release",
     "rmse",
+    "save",
     "train",
+    "verify_release",
 ]
 
 

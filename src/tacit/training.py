@@ -146,6 +146,11 @@ def train(
     )
 
 
+def save(fit: Fit, path: str | Path, *, delta: float = DELTA) -> Path:
+    """Write what may be released of a fit to a new folder, with its certificate at `delta`."""
+    return write_release(fit, Certificate.from_ledger(fit.ledger, delta), check_absent(path))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Preview:
     """What a training would spend and take. `certificate` is None if it is not private."""

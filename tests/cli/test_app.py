@@ -12,7 +12,10 @@ import pytest
 import tacit as package
 from tests.conftest import RunTacit
 
-COMMANDS = ["", "demo", "doctor", "budget", "budget paper", "budget compose", "budget calibrate"]
+COMMANDS = [
+    *("", "demo", "doctor", "budget", "budget paper", "budget compose", "budget calibrate"),
+    *("train", "verify", "keygen", "recommend", "similar", "predict", "export"),
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -39,9 +42,17 @@ def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
     result = tacit("demo")
     assert time.monotonic() - start < 60
     assert result.returncode == 0 and result.stderr == ""
-    for phrase in ("11.437993", "13.183663", "64.61643", "Privacy certificate: proven"):
+    for phrase in ("non-private", "owner's view", "Privacy certificate: proven", "user 42"):
         assert phrase in result.stdout
-    assert json.loads(tacit("demo", "--json").stdout)["status"] == "proven"
+
+
+def test_demo_for_machines(tacit: RunTacit, tmp_path: Path) -> None:
+    document = json.loads(tacit("demo", "--json", "-o", tmp_path / "release").stdout)
+    assert document["certificate"]["status"] == "proven" and document["verified"]
+    errors = document["rmse_test"]
+    assert errors["non-private"] < errors["gradient"] < errors["bias"]
+    assert len(document["items"]) == 5
+    assert tacit("verify", tmp_path / "release").returncode == 0
 
 
 def test_doctor(tacit: RunTacit) -> None:
@@ -53,13 +64,14 @@ def test_doctor(tacit: RunTacit) -> None:
 
 
 def test_any_terminal_will_do(tacit: RunTacit) -> None:
-    result = tacit("demo", env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    arguments = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
+    result = tacit(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert result.returncode == 0 and "R?nyi" in result.stdout
 
 
 def test_a_full_disk_is_an_error_of_one_line(tacit: RunTacit) -> None:
     with Path("/dev/full").open("w") as full:
-        result = tacit("demo", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        result = tacit("doctor", capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert result.returncode == 2
     assert result.stderr == "error: cannot write the output: No space left on device\n"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,22 @@ Id = int | str
 _RESIDUAL, _BIAS = 0.22, 0.11
 
 
+class ItemProfiles(Protocol):
+    """Item profiles of a release or a fit."""
+
+    @property
+    def ids(self) -> pl.Series:
+        """The items' ids."""
+
+    @property
+    def biases(self) -> npt.NDArray[np.float32]:
+        """One bias for each."""
+
+    @property
+    def factors(self) -> npt.NDArray[np.float32]:
+        """One profile for each."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FoldedIn:
     """A user's bias and profile. Private: an exact function of their ratings, for them alone."""
@@ -27,10 +44,8 @@ class FoldedIn:
 
 def fold_in(
     ratings: Mapping[Id, float],
+    items: ItemProfiles,
     *,
-    item_ids: pl.Series,
-    item_biases: npt.NDArray[np.float32],
-    item_factors: npt.NDArray[np.float32],
     mean: float,
     scale: Scale,
     regularization: float = 1.0,
@@ -45,8 +60,8 @@ def fold_in(
     ----------
     ratings
         Ratings by item id, on the scale.
-    item_ids, item_biases, item_factors, mean, scale
-        Of a release or a fit.
+    items, mean, scale
+        Item profiles, mean and scale of a release or a fit.
     regularization
         Factor of the ridge.
     """
@@ -54,16 +69,16 @@ def fold_in(
     for value in ratings.values():
         if not scale.low <= _validate.finite("rating", value, "it is a number") <= scale.high:
             raise InvalidParameter(f"ratings lie between {scale.low:g} and {scale.high:g} here")
-    places = {identifier: place for place, identifier in enumerate(item_ids.to_list())}
+    places = {identifier: place for place, identifier in enumerate(items.ids.to_list())}
     rows = np.array([places[item] for item in ratings if item in places], dtype=np.int64)
     values = np.array([float(value) for item, value in ratings.items() if item in places])
-    width = item_factors.shape[1]
+    width = items.factors.shape[1]
     if rows.size == 0:
         return FoldedIn(bias=0.0, factors=np.zeros(width, dtype=np.float32))
-    design = np.column_stack([np.ones(rows.size), item_factors[rows].astype(np.float64)])
-    target = values - mean - item_biases[rows]
+    design = np.column_stack([np.ones(rows.size), items.factors[rows].astype(np.float64)])
+    target = values - mean - items.biases[rows]
     # A user's factors are assumed as wide as items' ones are, whatever their common scale.
-    spread = np.sqrt(np.mean(item_factors.astype(np.float64) ** 2)) if width else 1.0
+    spread = np.sqrt(np.mean(items.factors.astype(np.float64) ** 2)) if width else 1.0
     noise, bias = (_RESIDUAL * scale.range) ** 2, (_BIAS * scale.range) ** 2
     ridge = np.full(width + 1, noise / max(float(spread), 1e-6) ** 2)
     ridge[0] = noise / bias

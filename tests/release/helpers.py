@@ -1,0 +1,40 @@
+"""A small release to break."""
+
+import shutil
+from pathlib import Path
+
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.noise.source import SecureNoise
+from tacit.release.bundle import SUMS
+from tacit.release.write import checksums, write_release
+from tacit.solvers.contract import Fit, Session
+from tacit.solvers.names import make_solver
+from tests.solvers.helpers import BUDGET, random_ratings
+
+
+def small_fit(name: str = "gradient") -> Fit:
+    options = {} if name == "bias" else {"factors": 2, "iterations": 2}
+    solver = make_solver(name, **options)
+    session = Session(noise=SecureNoise())
+    budget = BUDGET if solver.is_private else None
+    return solver.fit(random_ratings(users=6, items=5), budget, session)
+
+
+def certificate(fit: Fit) -> Certificate:
+    return Certificate.from_ledger(fit.ledger, 1e-5)
+
+
+def write_small(path: Path, name: str = "gradient", **options: object) -> Fit:
+    fit = small_fit(name)
+    write_release(fit, certificate(fit), path, **options)  # type: ignore[arg-type]
+    return fit
+
+
+def reseal(path: Path) -> None:
+    """Make the checksums of a changed release fit again, as a forger would."""
+    (path / SUMS).write_bytes(checksums(path))
+
+
+def copy(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target)
+    return target

@@ -1,0 +1,429 @@
+"""A release: whole or not at all, never over another, and every change is caught."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import polars as pl
+import pytest
+
+from tacit.errors import CheckFailed, InvalidDocument, InvalidParameter, TacitError
+from tacit.privacy.certificate import read_ledger
+from tacit.privacy.ledger import Status
+from tacit.release import bundle
+from tacit.release.read import load_release, verify_release
+from tacit.release.sign import make_keys, read_private_key, read_public_key
+from tacit.release.write import UsersOut, write_release
+from tests.release.helpers import certificate, copy, reseal, small_fit, write_small
+
+FILES = Path(__file__).parent / "files"
+SCHEMAS = Path(bundle.__file__).parents[1] / "schemas"
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("signed")
+    private, _ = make_keys(folder / "key")
+    write_small(folder / "release", key=read_private_key(private))
+    return folder
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    fit = write_small(tmp_path / "r")
+    release = load_release(tmp_path / "r")
+    assert fit.items is not None and release.items is not None and release.users is not None
+    for table, profiles in ((release.items, fit.items), (release.users, fit.users)):
+        assert table.ids.to_list() == profiles.ids.to_list()
+        assert np.array_equal(table.factors, profiles.factors)
+        assert np.array_equal(table.biases, profiles.biases)
+    assert release.facts.mean == fit.mean and release.facts.solver == "gradient"
+    assert release.certificate.status is Status.PROVEN
+    assert read_ledger(tmp_path / "r") == fit.ledger
+    check = ["/usr/bin/env", "sha256sum", "-c", "--quiet", "SHA256SUMS"]
+    subprocess.run(check, cwd=tmp_path / "r", check=True)
+
+
+def test_profiles_without_factors(tmp_path: Path) -> None:
+    write_small(tmp_path / "r", "bias")
+    release = load_release(tmp_path / "r")
+    assert release.items is not None and release.items.factors.shape == (5, 0)
+    assert verify_release(tmp_path / "r").passed
+
+
+def test_the_documents_follow_their_schemas(signed: Path) -> None:
+    document = json.loads((signed / "release" / bundle.CERTIFICATE).read_text())
+    schema = json.loads((SCHEMAS / "release-1.schema.json").read_text())
+    jsonschema.validate(document, schema)
+    for broken in ({"version": 2}, {"facts": {}}, {"more": 1}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(document | broken, schema)
+
+
+def test_the_card_is_for_people(tmp_path: Path) -> None:
+    write_small(tmp_path / "r")
+    card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
+    for words in ("guarantee is proven", "tacit verify", "epsilon = ", "5 item profiles"):
+        assert words in card
+    # The recipe for use without Tacit runs as it stands.
+    code = card.split("```python\n")[1].split("```")[0]
+    script = code + "print(best.to_list())\n"
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path / "r", capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stderr
+    assert len(json.loads(result.stdout)) == 5
+
+
+@pytest.mark.parametrize(
+    ("solver", "status"), [("paper", Status.CLAIMED), ("non-private", Status.NONE)]
+)
+def test_only_a_proven_release_passes_by_default(
+    tmp_path: Path, solver: str, status: Status
+) -> None:
+    write_small(tmp_path / "r", solver)
+    verdict = verify_release(tmp_path / "r")
+    assert not verdict.passed and [c.name for c in verdict.checks if not c.passed] == ["status"]
+    assert verify_release(tmp_path / "r", allowed=frozenset({status})).passed
+    card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
+    assert "**" in card and "guarantee is proven" not in card
+
+
+def test_every_flipped_byte_is_caught(signed: Path, tmp_path: Path) -> None:
+    """Every byte of every file of a small signed release, one bit of it at a time."""
+    key = read_public_key(signed / "key.pub")
+    release = copy(signed / "release", tmp_path / "r")
+    assert verify_release(release, public_key=key).passed
+    chance = random.Random(1)  # noqa: S311 which bit
+    flips = 0
+    for file in sorted(release.iterdir()):
+        whole = file.read_bytes()
+        with file.open("r+b") as stream:
+            for place in range(len(whole)):
+                stream.seek(place)
+                stream.write(bytes([whole[place] ^ (1 << chance.randrange(8))]))
+                stream.flush()
+                verdict = verify_release(release)
+                assert not verdict.passed, f"{file.name} byte {place}"
+                with pytest.raises(TacitError):
+                    if file.name == bundle.SIGNATURE:
+                        raise CheckFailed("loading does not look at signatures")
+                    load_release(release)
+                stream.seek(place)
+                stream.write(whole[place : place + 1])
+                flips += 1
+            stream.flush()
+    assert flips > 5000 and verify_release(release, public_key=key).passed
+
+
+@pytest.mark.parametrize("name", [bundle.CARD, bundle.ITEMS, bundle.USERS, bundle.SUMS])
+def test_a_file_that_is_missing_is_caught(signed: Path, tmp_path: Path, name: str) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    (release / name).unlink()
+    with pytest.raises(CheckFailed):
+        load_release(release)
+    if name not in bundle.REQUIRED:  # also if the checksums were made anew
+        reseal(release)
+        with pytest.raises(CheckFailed, match="which is not there"):
+            load_release(release)
+
+
+def test_a_file_too_many_is_caught(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    (release / "more.txt").write_text("hello")
+    with pytest.raises(CheckFailed, match="does not belong"):
+        verify_release(release)
+    (release / "more.txt").unlink()
+    (release / "folder").mkdir()
+    with pytest.raises(CheckFailed, match="does not belong"):
+        load_release(release)
+
+
+def test_a_signature_is_of_one_key_and_these_files(signed: Path, tmp_path: Path) -> None:
+    make_keys(tmp_path / "other")
+    other, own = read_public_key(tmp_path / "other.pub"), read_public_key(signed / "key.pub")
+    verdict = verify_release(signed / "release", public_key=other)
+    assert not verdict.passed and "another key" in verdict.checks[2].detail
+    release = copy(signed / "release", tmp_path / "r")
+    (release / bundle.SIGNATURE).unlink()
+    assert verify_release(release).passed
+    assert not verify_release(release, public_key=own).passed
+    # A forger who makes the checksums fit again cannot sign them.
+    release = copy(signed / "release", tmp_path / "forged")
+    (release / bundle.CARD).write_text("trust me")
+    reseal(release)
+    verdict = verify_release(release)
+    assert [c.name for c in verdict.checks if not c.passed] == ["signature"]
+
+
+def test_keys(tmp_path: Path) -> None:
+    private, public = make_keys(tmp_path / "k")
+    assert private.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InvalidDocument, match="exists already"):
+        make_keys(tmp_path / "k")
+    for read, wrong in ((read_private_key, public), (read_public_key, private)):
+        with pytest.raises(InvalidDocument, match="PEM"):
+            read(wrong)
+        with pytest.raises(InvalidDocument, match="cannot read"):
+            read(tmp_path / "none")
+    with pytest.raises(InvalidDocument, match="cannot write"):
+        make_keys(tmp_path / "no" / "k")
+
+
+def test_pseudonyms_hide_ids_and_order(tmp_path: Path) -> None:
+    fit = write_small(
+        tmp_path / "r", users_out=UsersOut.PSEUDONYMS, pseudonyms=tmp_path / "map.parquet"
+    )
+    release = load_release(tmp_path / "r")
+    assert release.users is not None and release.facts.user_ids == "pseudonyms"
+    names = release.users.ids.to_list()
+    assert names == sorted(names) and all(len(name) == 32 for name in names)
+    private = pl.read_parquet(tmp_path / "map.parquet")
+    assert (tmp_path / "map.parquet").stat().st_mode & 0o777 == 0o600
+    assert sorted(private["pseudonym"].to_list()) == names
+    for user, name in private.iter_rows():
+        place = fit.users.ids.to_list().index(user)
+        assert np.array_equal(release.users.factors[names.index(name)], fit.users.factors[place])
+    with pytest.raises(InvalidDocument, match="private file"):
+        write_small(tmp_path / "s", users_out=UsersOut.PSEUDONYMS)
+
+
+def test_a_release_without_users(tmp_path: Path) -> None:
+    write_small(tmp_path / "r", users_out=UsersOut.NONE)
+    release = load_release(tmp_path / "r")
+    assert release.users is None and release.facts.users == 0
+    assert not (tmp_path / "r" / bundle.USERS).exists()
+    with pytest.raises(InvalidDocument, match="users only"):
+        write_small(tmp_path / "s", "paper", users_out=UsersOut.NONE)
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "r").mkdir()
+    with pytest.raises(InvalidDocument, match="exists already"):
+        write_small(tmp_path / "r")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InvalidDocument, match="exists already"):
+        write_small(tmp_path / "link")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "r"]
+
+
+def test_a_release_of_a_newer_version_is_refused_by_name(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.CERTIFICATE
+    document = json.loads(file.read_text())
+    for version in (2, "1", True, None):
+        file.write_text(json.dumps(document | {"version": version}))
+        reseal(release)
+        with pytest.raises(InvalidDocument, match="newer Tacit"):
+            load_release(release)
+
+
+def test_a_forged_guarantee_is_caught(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.CERTIFICATE
+    text = file.read_text()
+    file.write_text(text.replace('"status": "proven"', '"status": "claimed"'))
+    reseal(release)
+    with pytest.raises(CheckFailed, match="does not follow"):
+        load_release(release)
+    file.write_text(text.replace('"epsilon": 9.99', '"epsilon": 0.99', 1))
+    reseal(release)
+    with pytest.raises(CheckFailed, match="does not follow"):
+        load_release(release)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"users": 7},
+        {"items": -1},
+        {"factors": 3},
+        {"mean": "3"},
+        {"mean": None},
+        {"solver": "a\nb"},
+        {"settings": 3},
+        {"scale": {"low": 5, "high": 1, "step": 1}},
+        {"scale": {"low": 1}},
+        {"user_ids": "names"},
+        {"more": 1},
+    ],
+)
+def test_facts_that_cannot_be_are_refused(
+    signed: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.CERTIFICATE
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps(document | {"facts": document["facts"] | change}))
+    reseal(release)
+    with pytest.raises((InvalidDocument, CheckFailed)):
+        load_release(release)
+    assert not verify_release(release).passed
+
+
+@pytest.mark.parametrize(
+    "break_table",
+    [
+        lambda f: f.with_columns(bias=pl.lit(None, dtype=pl.Float32)),
+        lambda f: f.with_columns(bias=pl.lit(float("nan"), dtype=pl.Float32)),
+        lambda f: f.with_columns(bias=pl.col("bias").cast(pl.Float64)),
+        lambda f: f.with_columns(item_id=pl.lit(1)),
+        lambda f: f.with_columns(item_id=pl.lit(None, dtype=pl.Int64)),
+        lambda f: f.with_columns(item_id=pl.col("item_id").cast(pl.Float64)),
+        lambda f: f.with_columns(profile=pl.col("profile").cast(pl.List(pl.Float32))),
+        lambda f: f.drop("bias"),
+        lambda f: f.head(3),
+        lambda f: f.with_columns(more=1),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(signed: Path, tmp_path: Path, break_table: Any) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.ITEMS
+    break_table(pl.read_parquet(file)).write_parquet(file)
+    reseal(release)
+    with pytest.raises((InvalidDocument, CheckFailed)):
+        load_release(release)
+
+
+def test_fuzzed_releases_never_crash_the_loader(signed: Path, tmp_path: Path) -> None:
+    """Damage under fitting checksums, as a forger would send: one clear error, or a release."""
+    chance = random.Random(2)  # noqa: S311 what to damage
+    for number in range(300):
+        release = copy(signed / "release", tmp_path / f"r{number}")
+        file = release / chance.choice([bundle.CERTIFICATE, bundle.ITEMS, bundle.USERS])
+        content = bytearray(file.read_bytes())
+        for _ in range(chance.choice([1, 1, 3, 30])):
+            place = chance.randrange(len(content) or 1)
+            match chance.randrange(4):
+                case 0:
+                    content[place : place + 1] = bytes([chance.randrange(256)])
+                case 1:
+                    del content[place : place + chance.randrange(1, 40)]
+                case 2:
+                    content[place:place] = chance.randbytes(chance.randrange(1, 9))
+                case _:
+                    content = content[: place + 1]
+        file.write_bytes(bytes(content))
+        reseal(release)
+        try:
+            load_release(release)
+        except TacitError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff\xfe", b"[" * 100000, b"NaN"])
+def test_a_certificate_that_is_none(signed: Path, tmp_path: Path, content: bytes) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    (release / bundle.CERTIFICATE).write_bytes(content)
+    reseal(release)
+    with pytest.raises(InvalidDocument):
+        load_release(release)
+
+
+def test_what_is_no_release(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "none", tmp_path / "file", tmp_path / "empty", "a\0b", "x" * 5000):
+        with pytest.raises(InvalidDocument):
+            load_release(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_that_cannot_be_read(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    (release / bundle.ITEMS).chmod(0)
+    with pytest.raises(InvalidDocument, match="Permission"):
+        load_release(release)
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = small_fit()
+    original = Path.write_bytes
+
+    def full(self: Path, data: bytes) -> int:
+        if self.name == bundle.SUMS:
+            raise OSError(28, "No space left on device")
+        return original(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(InvalidDocument, match="No space left"):
+        write_release(
+            fit,
+            certificate(fit),
+            tmp_path / "r",
+            users_out=UsersOut.PSEUDONYMS,
+            pseudonyms=tmp_path / "map",
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_old_versions_are_still_read() -> None:
+    """Files of every version that was ever written are kept here."""
+    versions = sorted(path.name for path in FILES.iterdir())
+    assert versions == [f"v{number}" for number in range(1, bundle.VERSION + 1)]
+    for version in versions:
+        verdict = verify_release(FILES / version)
+        assert verdict.passed, verdict.checks
+        assert verdict.release is not None and verdict.release.items is not None
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from tests.release.helpers import certificate, small_fit
+from tacit.release.write import write_release
+
+fit = small_fit()
+proof = certificate(fit)
+folder = Path(sys.argv[1])
+sys.stdout.write("ready\\n")
+sys.stdout.flush()
+number = 0
+while True:
+    write_release(fit, proof, folder / f"release-{number}")
+    number += 1
+"""
+
+
+@pytest.mark.slow
+def test_killed_while_writing(tmp_path: Path) -> None:
+    """200 kills of a process that writes release after release: each is whole or not there."""
+    chance = random.Random(3)  # noqa: S311 when to kill
+    root = Path(__file__).parents[2]
+    written = 0
+    for number in range(200):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, cwd=root
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            try:
+                process.wait(timeout=chance.uniform(0.0, 0.05))
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+        for release in folder.glob("release-*"):
+            assert verify_release(release).passed
+            written += 1
+    assert written > 100
+
+
+def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
+    from tacit.training import train
+    from tests.solvers.helpers import BUDGET, random_ratings
+    from tests.solvers.test_contract import small
+
+    with pytest.raises(InvalidParameter, match="users_out"):
+        train(random_ratings(), small("bias"), BUDGET, output=tmp_path / "r", users_out="all")
+    with pytest.raises(InvalidParameter, match="go together"):
+        train(
+            random_ratings(), small("bias"), BUDGET, output=tmp_path / "r", users_out="pseudonyms"
+        )
