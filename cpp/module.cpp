@@ -153,7 +153,8 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
   require(stride > 0 && stride % 32 == 0 && stride <= tacit::Residuals::stride_max,
           "features must be padded to a multiple of 32 columns");
   require(first <= std::min<std::size_t>(32, width), "too many columns left out of the prediction");
-  require(column_features.shape(1) == stride && column_sums.shape(1) == width && width <= stride,
+  require(column_features.shape(1) == stride && column_sums.shape(1) == width && width <= stride &&
+              stride - width < 32,
           "features and sums differ in width");
   require(row_sums.shape(0) == rows.rows && squares.size() == rows.rows &&
               column_sums.shape(0) == others.rows,
@@ -165,6 +166,9 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
                               prediction_range[1], stride,              first};
   require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
   require(pass.largest() <= tacit::Residuals::residual_max, "a residual could exceed 15 bits");
+  require(std::max(-std::int64_t{pass.floor}, std::int64_t{pass.ceiling}) <=
+              tacit::Residuals::prediction_max,
+          "predictions lie too far from zero");
   nb::gil_scoped_release released;
   tacit::residual_sums(pass, rows, others, begin, end,
                        {width, row_sums.data(), column_sums.data(), squares.data()}, set);
@@ -300,6 +304,7 @@ NB_MODULE(_core, module) {
              "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "The best items of each user.");
   module.attr("RESIDUAL_NORM") = tacit::Residuals::norm;
+  module.attr("PREDICTION_MAX") = tacit::Residuals::prediction_max;
   module.attr("RESIDUAL_MAX") = tacit::Residuals::residual_max;
 
   module.def("count_keys", &count_keys, "keys"_a, "counts"_a.noconvert(),

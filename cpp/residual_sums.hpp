@@ -31,6 +31,9 @@ struct Residuals {
   // The largest residual: at most residual_max.
   std::int64_t largest() const noexcept;
   static constexpr std::int64_t residual_max = (1 << 15) - 1;
+
+  // The largest floor and ceiling: floats hold whole numbers up to there, and are rounded well.
+  static constexpr std::int32_t prediction_max = 1 << 21;
 };
 
 struct ResidualOutput {

@@ -15,6 +15,7 @@ LAYERS = [
     "errors",
     "_validate",
     "_json",
+    "_files",
     "_optional",
     "_core",
     "_parallel",

@@ -22,9 +22,11 @@ from tacit.errors import InvalidDocument, InvalidParameter, NoiseReuse
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.certificate import Certificate, read_ledger
 from tacit.privacy.ledger import Status
+from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.privacy.run_folder import RunFolder, read_journal
 from tacit.solvers import run as solver_run
+from tacit.solvers.contract import settings
 from tacit.solvers.names import SOLVERS, make_solver
 from tacit.training import Trained, preview, run_folder, train
 from tests.solvers.helpers import BUDGET, random_ratings, replaced
@@ -34,7 +36,7 @@ RATINGS = random_ratings(1, users=40, items=25)
 
 
 def go(output: Path, name: str = "gradient", ratings: Ratings = RATINGS, **options: Any) -> Trained:
-    solver = make_solver(name, **SMALL[name])
+    solver = options.pop("solver", None) or make_solver(name, **SMALL[name])
     facts: dict[str, Any] = {"budget": BUDGET if solver.is_private else None, "seed": 3}
     if not options.get("resume"):
         facts["noise"] = InsecureTestNoise(5)
@@ -55,10 +57,13 @@ def test_a_release_is_written_and_the_run_folder_goes(tmp_path: Path) -> None:
     trained = go(tmp_path / "release", holdout=0.2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release"]
     assert sorted(path.name for path in trained.release.iterdir()) == [
+        "SHA256SUMS",
+        "card.md",
         "certificate.json",
         "items.parquet",
         "users.parquet",
     ]
+    assert trained.fit is not None
     assert read_ledger(trained.release) == trained.fit.ledger
     assert trained.rmse_test is not None and trained.rmse_train is not None
     items = pl.read_parquet(trained.release / "items.parquet")
@@ -140,6 +145,10 @@ def test_checkpoints_are_kept_while_it_runs(
         {"budget": replace(BUDGET, epsilon=11.0)},
         {"holdout": 0.1},
         {"name": "bias"},
+        {"solver": make_solver("gradient", factors=3, iterations=6, step_size=0.2)},
+        {"ratings": replace(RATINGS, scale=replace(RATINGS.scale, step=None))},
+        {"ratings": replace(RATINGS, user_ids=RATINGS.user_ids + 1)},
+        {"ratings": replace(RATINGS, item_ids=RATINGS.item_ids + 1)},
     ],
 )
 def test_other_data_or_another_configuration_is_refused(
@@ -186,7 +195,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(pl.DataFrame, "write_parquet", full)
+        patch.setattr(Path, "write_bytes", full)
         with pytest.raises(InvalidDocument, match="No space left"):
             go(tmp_path / "parts")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.run", "whole"]
@@ -197,14 +206,110 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
     trained = go(tmp_path / "release", "paper", private_items=tmp_path / "mine.parquet")
-    assert sorted(path.name for path in trained.release.iterdir()) == [
-        "certificate.json",
-        "users.parquet",
-    ]
+    assert not (trained.release / "items.parquet").exists()
     items = pl.read_parquet(tmp_path / "mine.parquet")
     assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
-    with pytest.raises(InvalidDocument, match="in the release"):
+    assert (tmp_path / "mine.parquet").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.parquet", "release"]
+
+
+def test_outputs_are_checked_before_training(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="in the release"):
         go(tmp_path / "other", private_items=tmp_path / "none.parquet")
+    for same_path in (tmp_path / "r", run_folder(tmp_path / "r")):
+        with pytest.raises(InvalidParameter, match="path of its own"):
+            go(tmp_path / "r", "paper", private_items=same_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails, the same command with --resume ends with everything in its place."""
+    options = {
+        "private_items": tmp_path / "items",
+        "users_out": "pseudonyms",
+        "pseudonyms": tmp_path / "names",
+    }
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for target, name in ((Path, "rename"), (os, "link"), (RunFolder, "erase_key")):
+        output = tmp_path / f"release-{name}"
+        with monkeypatch.context() as patch:
+            patch.setattr(target, name, fail)
+            if name == "rename":  # which also puts a new run folder in its place
+                patch.undo()
+                patch.setattr("tacit.release.write._write_folder", fail)
+            elif name == "link":
+                patch.undo()
+                patch.setattr("tacit._files.os.link", fail_private(os.link, fail))
+            with pytest.raises((InvalidDocument, OSError)):
+                go(output, "paper", **options)
+        go(output, "paper", resume=True, **options)
+        names = pl.read_parquet(tmp_path / "names")["pseudonym"].sort().to_list()
+        assert names == pl.read_parquet(output / "users.parquet")["user_id"].to_list()
+        for path in ("items", "names"):
+            (tmp_path / path).unlink()
+        assert not run_folder(output).exists()
+
+
+def fail_private(original: Any, fail: Any) -> Any:
+    """Return a link that fails for the private files of a training."""
+    return lambda one, two: fail() if Path(two).name in ("items", "names") else original(one, two)
+
+
+def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
+    go(tmp_path / "release")
+    folder = run_folder(tmp_path / "release")
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "release", resume=True)
+    assert (folder / "thesis.txt").read_text() == "years of work"
+
+
+def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right after a release, before the step is done: the release is repeated, not forgotten."""
+    whole = go(tmp_path / "whole")
+    original, calls = Gate.release_together, []
+
+    def release(self: Gate, *arguments: Any, **options: Any) -> Any:
+        result = original(self, *arguments, **options)
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Gate, "release_together", release)
+        with pytest.raises(KeyboardInterrupt):
+            go(tmp_path / "parts")
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen[0] == 2 and same(whole.fit, resumed.fit)
+
+
+def test_every_training_has_a_key_of_its_own(tmp_path: Path) -> None:
+    keys = set()
+    for name in ("a", "b"):
+        with pytest.raises(KeyboardInterrupt):
+            go(tmp_path / name, noise=None, progress=stop_at(2))
+        keys.add(json.loads((run_folder(tmp_path / name) / "key.json").read_text())["key"])
+    assert len(keys) == 2 and all(len(set(key)) > 4 for key in keys)
+
+
+def test_nothing_else_is_in_a_release(tmp_path: Path) -> None:
+    """Every name in the public facts is known here, so that nothing private slips in."""
+    go(tmp_path / "release", "paper")
+    document = json.loads((tmp_path / "release" / "certificate.json").read_text())
+    assert document.keys() == {"format", "version", "certificate", "facts"}
+    assert document["facts"].keys() == {
+        "solver", "settings", "tacit", "scale", "mean", "factors", "users", "items", "user_ids"
+    }  # fmt: skip
+    assert document["facts"]["settings"] == settings(
+        make_solver("paper", **SMALL["paper"]).with_epsilon_i(BUDGET)  # type: ignore[attr-defined]
+    )
+    assert document["facts"]["items"] == 0
 
 
 @pytest.mark.parametrize("name", SOLVERS)

@@ -9,6 +9,7 @@ SIGMA_MIN: float
 SIGMA_MAX: float
 RESIDUAL_NORM: int
 RESIDUAL_MAX: int
+PREDICTION_MAX: int
 
 def compiler() -> str: ...
 def instruction_set() -> str: ...

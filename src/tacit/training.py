@@ -16,6 +16,7 @@ from time import perf_counter
 import polars as pl
 
 from tacit import _json, _validate
+from tacit._files import deliver
 from tacit._version import __version__
 from tacit.data.ratings import Ratings
 from tacit.data.splits import random_split
@@ -25,10 +26,13 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise.source import NoiseSource
-from tacit.privacy.run_folder import RunFolder, erase, read_journal
+from tacit.privacy.run_folder import SECRET, RunFolder, erase, read_journal
 from tacit.release.sign import read_private_key
 from tacit.release.write import UsersOut, check_absent, write_private_items, write_release
 from tacit.solvers.contract import Fit, Session, Solver, settings, silent
+
+_ITEMS, _PSEUDONYMS, _DRAFT = "items.parquet", "pseudonyms.parquet", "release"
+"""What waits in a run folder until the release is in place."""
 
 DELTA = 1e-5
 """δ at which the certificate of a run without a budget is stated."""
@@ -97,15 +101,25 @@ def train(
         Called with the iterations done and in all.
     """
     start = perf_counter()
-    if resume and (certificate := _finished(Path(output).absolute())) is not None:
-        return Trained(fit=None, certificate=certificate, release=Path(output), seconds=0.0)
-    output = check_absent(output)
-    for file in (private_items, pseudonyms):
-        if file is not None:
-            check_absent(file)
+    output = Path(output).absolute()
     users_out = _validate.choice("users_out", users_out, UsersOut)
     if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
         raise InvalidParameter("pseudonyms and a private file for their map go together")
+    if private_items is not None and not getattr(solver, "has_private_items", False):
+        raise InvalidParameter(
+            f"{solver.name} has no private item profiles: they are in the release"
+        )
+    private = {
+        name: Path(path).absolute()
+        for name, path in ((_ITEMS, private_items), (_PSEUDONYMS, pseudonyms))
+        if path is not None
+    }
+    if len({output, run_folder(output), *private.values()}) != 2 + len(private):
+        raise InvalidParameter("every output needs a path of its own")
+    if resume and (certificate := _finished(output, private)) is not None:
+        return Trained(fit=None, certificate=certificate, release=output, seconds=0.0)
+    for path in (output, *private.values()):
+        check_absent(path)
     key = read_private_key(sign) if sign is not None else None
     test = None
     if holdout is not None:
@@ -115,22 +129,22 @@ def train(
     try:
         fit = solver.fit(ratings, budget, replace(session, folder=folder))
         certificate = Certificate.from_ledger(fit.ledger, _delta(solver, budget))
+        # What is private waits in the run folder until the release is in place.
+        for name in private:
+            (folder.path / name).unlink(missing_ok=True)
         if private_items is not None:
-            write_private_items(fit, private_items)
-        try:
-            release = write_release(
-                fit,
-                certificate,
-                output,
-                users_out=users_out,
-                pseudonyms=pseudonyms,
-                key=key,
-                draft=folder.path / "release",
-            )
-        except BaseException:
-            if private_items is not None:
-                Path(private_items).unlink()
-            raise
+            write_private_items(fit, folder.path / _ITEMS)
+        release = write_release(
+            fit,
+            certificate,
+            output,
+            users_out=users_out,
+            pseudonyms=folder.path / _PSEUDONYMS if pseudonyms is not None else None,
+            key=key,
+            draft=folder.path / _DRAFT,
+        )
+        for name, path in private.items():
+            deliver(folder.path / name, path)
     except BaseException:
         _leave(folder)
         raise
@@ -167,6 +181,7 @@ def preview(
     solver: Solver,
     budget: Budget | None = None,
     *,
+    holdout: float | None = None,
     threads: int | None = None,
 ) -> Preview:
     """Return what training would spend, and about how long and how much memory it would take.
@@ -174,6 +189,8 @@ def preview(
     Runs a few iterations on the ratings to see how fast they go, with throw-away noise, and throws
     the result away: nothing is released but the time they took.
     """
+    if holdout is not None:
+        ratings, _ = random_split(ratings, holdout)
     events = solver.plan(ratings, budget)
     certificate = None
     if events:
@@ -241,20 +258,29 @@ def _folder(
     return RunFolder.create(path, data=data, noise=noise)
 
 
-def _finished(output: Path) -> Certificate | None:
+def _finished(output: Path, private: dict[str, Path]) -> Certificate | None:
     """Return the certificate of a training that was cut off when its release was in place.
 
-    What is left of its folder is erased and removed.
+    What is left of its folder is put in its place, or erased and removed.
     """
     folder = run_folder(output)
     if not (output.is_dir() and folder.is_dir()):
         return None
+    names = {file.name for file in folder.iterdir()}
+    if names - {"ledger.jsonl", *SECRET, _ITEMS, _PSEUDONYMS, _DRAFT}:
+        return None  # not a run folder
     document = _json.read(output / "certificate.json")
     certificate = Certificate.from_dict(document.get("certificate"))
-    if (folder / "key.json").exists():
+    if "ledger.jsonl" in names:
         if read_journal(folder / "ledger.jsonl").run != certificate.run:
             return None
-        erase(folder)
+    elif names:
+        return None
+    for name, path in private.items():
+        if name in names:
+            check_absent(path)
+            deliver(folder / name, path)
+    erase(folder)
     shutil.rmtree(folder)
     return certificate
 
@@ -279,7 +305,7 @@ def _binding(
         "budget": asdict(budget) if budget else None,
         "seed": seed,
         "holdout": holdout,
-        "scale": str(ratings.scale),
+        "scale": asdict(ratings.scale),
     }
     arrays = (ratings.by_user.starts, ratings.by_user.columns, ratings.by_user.codes)
     return [

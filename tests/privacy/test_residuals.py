@@ -75,7 +75,7 @@ def test_threads_and_instructions_change_nothing(shape: tuple[int, int], width: 
 
 
 @pytest.mark.parametrize("levels", [64, 8192])
-@pytest.mark.parametrize("shape", [(3000, 2), (2, 3000)])
+@pytest.mark.parametrize("shape", [(3000, 2), (2, 3000), (60, 50), (2000, 1900)])
 def test_long_rows_at_the_extremes_do_not_overflow(shape: tuple[int, int], levels: int) -> None:
     """Every feature row as long as it can be, every residual as large: 32 bits would not do."""
     ratings = random_ratings(0, *shape, density=1.0)
@@ -186,6 +186,8 @@ def test_what_does_not_fit_is_refused() -> None:
         sums(ratings, items, users)
     with pytest.raises(InvalidParameter, match="15 bits"):
         sums(ratings, users, items, values=ValueGrid.for_scale(1, 5, 30000))
+    with pytest.raises(InvalidParameter, match="too far from zero"):
+        sums(ratings, users, items, values=ValueGrid(exponent=0, lowest=2**30, highest=2**30 + 9))
     with pytest.raises(InvalidParameter, match="32-bit"):
         sums(ratings, users, items).exact(np.zeros(3, dtype=np.int32))
     with pytest.raises(InvalidParameter, match="other pairs"):
@@ -223,6 +225,29 @@ def test_columns_out_of_range_are_refused_by_the_kernel(portable: bool) -> None:
                 ratings.shape[0],
                 portable=portable,
             )
+
+
+def test_the_kernel_refuses_a_stride_that_is_too_long() -> None:
+    ratings = random_ratings()
+    pairs, (users, items) = RatedPairs(ratings), sides(ratings, 40)
+    with pytest.raises(ValueError, match="width"):
+        _core.residual_sums(
+            pairs.starts,
+            pairs.columns,
+            pairs.values(ratings, GRID),
+            (GRID.lowest, GRID.highest),
+            (GRID.lowest, GRID.highest),
+            0,
+            users.packed,
+            users.lines(1, 1),
+            items.packed,
+            items.lines(1, 1),
+            np.empty((ratings.shape[0], 20), dtype=np.int64),
+            np.zeros((ratings.shape[1], 20), dtype=np.int64),
+            np.empty(ratings.shape[0], dtype=np.int64),
+            0,
+            ratings.shape[0],
+        )
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 0.999, 1.0, 3.7, 10.0])

@@ -422,3 +422,16 @@ def test_a_joint_release_that_was_cut_off_is_repeated(tmp_path: Path) -> None:
         assert len(door.ledger.events) == 2
         place.close()
         assert len(read_journal(tmp_path / f"run-{lines}" / "ledger.jsonl").events) == 2
+
+
+def test_the_noise_of_every_table_is_bound(tmp_path: Path) -> None:
+    """Of two tables released together, the second may not change either."""
+    from tests.privacy.test_mechanism import BOTH, Together
+
+    place = folder(tmp_path / "run")
+    gate(noise=None, folder=place).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    place.close()
+    moved_second = Together((BOTH.parts[0], replace(BOTH.parts[1], sums=BOTH.parts[1].sums + 1)))
+    door = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    with pytest.raises(NoiseReuse, match="event 1"):
+        door.release_together(moved_second, NO_VALUES, shares=(0.1, 0.1))

@@ -273,6 +273,42 @@ def test_neighbours_never_differ_by_more_than_booked(
     assert at_bound > 0.5  # the test sees what it looks for
 
 
+@pytest.mark.parametrize("name", PROVEN)
+def test_ratings_reach_a_fit_through_the_gate_only(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the gate hands out the same numbers, other ratings of the same pairs change nothing."""
+    random = np.random.default_rng(1)
+
+    def release(self: Gate, measurement: JointMeasurement, values: Any, **options: Any) -> Any:
+        return tuple(random.normal(size=query.shape) for query in measurement.queries)
+
+    monkeypatch.setattr(Gate, "release_together", release)
+    ratings = random_ratings(9)
+    frame = ratings.to_frame()
+    fits = []
+    for data in (ratings, load(frame.with_columns(rating=pl.lit(1.0)), scale="1:5:1")):
+        random = np.random.default_rng(1)
+        fits.append(run(name, data))
+    assert same(*fits)
+
+
+@pytest.mark.parametrize("name", NOISED)
+def test_without_a_source_noise_is_fresh(name: str) -> None:
+    solver, ratings = small(name), random_ratings()
+    fits = [solver.fit(ratings, BUDGET, Session(seed=3)) for _ in range(2)]
+    assert not same(*fits)
+
+
+@pytest.mark.parametrize(("name", "number"), [("bias", 0), ("gradient", 1)])
+def test_events_say_what_their_rows_are(name: str, number: int) -> None:
+    ratings = random_ratings(1, users=13, items=9)
+    events = run(name, ratings).ledger.events
+    rows = [event.rows for event in events if isinstance(event, GaussianRelease)]
+    assert rows[number] == "items" and rows[1 - number] == "users"
+    assert ("item" in events[number].purpose) and ("user" in events[1 - number].purpose)
+
+
 @pytest.mark.parametrize("name", NOISED)
 def test_the_public_seed_does_not_touch_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[int]] = []

@@ -150,6 +150,11 @@ def test_it_stops_by_its_training_error() -> None:
     assert falls[-1] < 1e-3 and (falls[:-1] >= 1e-3).all()
 
 
+def test_two_errors_are_enough_to_stop() -> None:
+    fit = replace(SOLVER, tolerance=1e9).fit(random_ratings())
+    assert len(fit.owner_view["rmse_before_step"]) == 2
+
+
 def test_budget_and_epsilon_i_exclude_each_other() -> None:
     with pytest.raises(InvalidParameter, match="not both"):
         SOLVER.fit(random_ratings(), BUDGET)

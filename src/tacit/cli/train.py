@@ -126,6 +126,7 @@ def train(
     """Train on ratings within a privacy budget and write a release."""
     from tacit.data import load
     from tacit.errors import InvalidParameter
+    from tacit.release.write import check_absent
     from tacit.solvers.names import make_solver
     from tacit.training import preview, run_folder
     from tacit.training import train as run_training
@@ -162,7 +163,10 @@ def train(
             licence=note,
         )
     if dry_run:
-        _show_preview(preview(ratings, chosen, budget, threads=threads), chosen, json)
+        if output is not None:
+            check_absent(output)
+        seen = preview(ratings, chosen, budget, holdout=holdout, threads=threads)
+        _show_preview(seen, chosen, json)
         return
     release = output or Path()  # given, as was checked above
     try:

@@ -66,6 +66,4 @@ class OpenDoor:
         )
 
     def close(self) -> None:
-        """Complete the run."""
-        if self._folder:
-            self._folder.erase_key()
+        """Complete the run; there is no key to erase."""

@@ -59,12 +59,25 @@ class RatedPairs:
         self.user_counts = np.diff(ratings.by_user.starts)
         self.item_counts = np.diff(ratings.by_item.starts)
 
-    def values(self, ratings: Ratings, grid: ValueGrid) -> npt.NDArray[np.int32]:
-        """Return the ratings on the grid in the order of the pairs. Reads private data."""
+    def values(
+        self,
+        ratings: Ratings,
+        grid: ValueGrid,
+        centres: npt.NDArray[np.float64] | float = 0.0,
+    ) -> npt.NDArray[np.int32]:
+        """Return the ratings on the grid in the order of the pairs. Reads private data.
+
+        `centres` is subtracted first: one number, or one for each item.
+        """
         side = ratings.by_user if self.by_user else ratings.by_item
-        if side.columns.size != self.columns.size or ratings.shape != self.shape:
+        if ratings.shape != self.shape or not (
+            np.array_equal(side.starts, self.starts) and np.array_equal(side.columns, self.columns)
+        ):
             raise InvalidParameter("these are ratings of other pairs")
-        return grid.quantise(ratings.scale.decode(side.codes))
+        if isinstance(centres, np.ndarray):
+            rows = np.repeat(np.arange(self.starts.size - 1), np.diff(self.starts))
+            centres = centres[self.columns if self.by_user else rows]
+        return grid.quantise(ratings.scale.decode(side.codes) - centres)
 
     def ranges(self, parts: int) -> list[tuple[int, int]]:
         """Return ranges of rows with about equal numbers of pairs."""
@@ -77,15 +90,16 @@ class Side:
     """Users or items in a pass: feature rows on the grid, and how they predict.
 
     A rating is predicted as base + base + ⟨row, row⟩, the sum of both sides' bases and the product
-    of their whole rows. Features are the rows times `shrink`: what bounds the sensitivity does not
-    bound the prediction. Takes public or released values only.
+    of their rows. Features are the rows times `shrink`, which makes them no longer than 1: what
+    bounds the sensitivity does not bound the prediction. Takes public or released values only.
 
     Parameters
     ----------
     rows
         Profiles (n × width).
     shrink
-        A positive factor for each row; features still longer than 1 are cut to norm 1.
+        A positive factor for each row. Rows that are longer than 1 with it are cut to norm 1, in
+        features and predictions.
     base
         One number for each row.
     unit
@@ -115,11 +129,6 @@ class Side:
         except ValueError:
             raise InvalidParameter("profiles must be finite; use a smaller step size") from None
         self.packed.flags.writeable = False
-
-    @property
-    def features(self) -> npt.NDArray[np.float64]:
-        """The feature rows as they are used, rounded to the grid."""
-        return self.packed[:, : self.width] / NORM
 
     def lines(self, base_step: float, scale_step: float) -> npt.NDArray[np.float32]:
         """Return base and scale of each row in the units of a pass."""
@@ -182,6 +191,10 @@ class ResidualSums:
         self._predictions = values.lowest - beyond, values.highest + beyond
         if values.range + beyond > _core.RESIDUAL_MAX:
             raise InvalidParameter("a residual could exceed 15 bits; use fewer levels")
+        if max(map(abs, self._predictions)) > _core.PREDICTION_MAX:
+            raise InvalidParameter(
+                "the scale is too far from zero for its width; shift the ratings"
+            )
         self.queries = (
             self._query(purpose, Rows.USERS, pairs.user_counts),
             self._query(purpose, Rows.ITEMS, pairs.item_counts),

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit import _json
+from tacit import _files, _json
 from tacit.errors import InvalidDocument, NoiseReuse
 from tacit.privacy.events import Event, Noise, event_to_dict
 from tacit.privacy.ledger import FORMAT, VERSION, Ledger
@@ -34,6 +34,9 @@ from tacit.privacy.noise.source import NoiseSource, SecureNoise
 _BINDING = 2**47
 """Stands for the whole run where a fingerprint is of an event; no run has so many events."""
 
+
+SECRET = ("key.json", "uses.jsonl", "state", "state.new")
+"""What is erased when a run completes."""
 
 TOGETHER_MAX = 2
 """Most events of one joint release."""
@@ -84,9 +87,9 @@ class RunFolder:
                     "data": noise.fingerprint(_BINDING, *data),
                 }
                 _append(draft / "key.json", key, new=True)
-                _sync_folder(draft)
+                _files.sync(draft)
                 draft.rename(path)
-                _sync_folder(path.parent)
+                _files.sync(path.parent)
             except BaseException:
                 os.close(lock)
                 shutil.rmtree(draft, ignore_errors=True)
@@ -147,7 +150,7 @@ class RunFolder:
                 stream.flush()
                 os.fsync(stream.fileno())
             draft.replace(file)
-            _sync_folder(self.path)
+            _files.sync(self.path)
         except OSError as error:
             raise InvalidDocument(f"cannot write {file}: {error.strerror}") from None
 
@@ -186,16 +189,19 @@ class RunFolder:
 
 def erase(path: Path) -> None:
     """Overwrite and remove what is secret; can be repeated after a crash."""
-    for name in ("key.json", "uses.jsonl", "state", "state.new"):
-        file = path / name
-        if not file.exists():
-            continue
-        with file.open("r+b") as stream:
-            stream.write(bytes(file.stat().st_size))
-            stream.flush()
-            os.fsync(stream.fileno())
-        file.unlink()
-    _sync_folder(path)
+    try:
+        for name in SECRET:
+            file = path / name
+            if not file.exists():
+                continue
+            with file.open("r+b") as stream:
+                stream.write(bytes(file.stat().st_size))
+                stream.flush()
+                os.fsync(stream.fileno())
+            file.unlink()
+        _files.sync(path)
+    except OSError as error:
+        raise InvalidDocument(f"cannot erase the key in {path}: {error.strerror}") from None
 
 
 def read_journal(path: Path, *, repair: bool = False) -> Ledger:
@@ -212,7 +218,10 @@ def read_journal(path: Path, *, repair: bool = False) -> Ledger:
 
 def _lock(path: Path) -> int:
     """Take the folder for this process; the lock ends with the handle or the process."""
-    handle = os.open(path, os.O_RDONLY)
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError as error:
+        raise InvalidDocument(f"cannot open {path}: {error.strerror}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -306,7 +315,10 @@ def _read_lines(path: Path, *, repair: bool) -> list[Any]:
     if not whole:
         raise InvalidDocument(f"{path} is empty; begin a new run")
     if repair and len(whole) < len(content):
-        os.truncate(path, len(whole))
+        try:
+            os.truncate(path, len(whole))
+        except OSError as error:
+            raise InvalidDocument(f"cannot mend {path}: {error.strerror}") from None
     try:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:
@@ -315,11 +327,3 @@ def _read_lines(path: Path, *, repair: bool) -> list[Any]:
     if not all(isinstance(line, dict) for line in lines):
         raise InvalidDocument(f"{path} is damaged; begin a new run")
     return lines
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

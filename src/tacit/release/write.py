@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import io
 import os
 import secrets
 import shutil
@@ -15,7 +16,7 @@ import numpy as np
 import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tacit import _json
+from tacit import _files, _json
 from tacit._version import __version__
 from tacit.errors import InvalidDocument
 from tacit.privacy.certificate import Certificate
@@ -81,7 +82,7 @@ def write_release(
 
     def fill(folder: Path) -> None:
         for name, (profiles, id_name) in tables.items():
-            _frame(profiles, id_name).write_parquet(folder / name)
+            (folder / name).write_bytes(_parquet(_frame(profiles, id_name)))
         document = {
             "format": bundle.FORMAT,
             "version": bundle.VERSION,
@@ -132,7 +133,7 @@ def write_private(table: pl.DataFrame, path: str | Path) -> Path:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as stream:
-            table.write_parquet(stream)
+            stream.write(_parquet(table))
     except OSError as error:
         raise InvalidDocument(f"cannot write {path}: {error.strerror}") from None
     return path
@@ -171,14 +172,21 @@ def _write_folder(path: Path, draft: Path, fill: Callable[[Path], None]) -> None
         try:
             fill(draft)
             for file in (*draft.iterdir(), draft):
-                _sync(file)
+                _files.sync(file)
             draft.rename(path)
-            _sync(path.parent)
+            _files.sync(path.parent)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
             raise
     except OSError as error:
         raise InvalidDocument(f"cannot write the release {path}: {error.strerror}") from None
+
+
+def _parquet(table: pl.DataFrame) -> bytes:
+    """Return a table as a Parquet file; writing it here tells what is wrong with the disk."""
+    content = io.BytesIO()
+    table.write_parquet(content)
+    return content.getvalue()
 
 
 def _frame(profiles: Profiles, id_name: str) -> pl.DataFrame:
@@ -208,11 +216,3 @@ def _facts(fit: Fit, users_out: UsersOut) -> Facts:
         items=0 if fit.items is None else len(fit.items.ids),
         user_ids=users_out.value,
     )
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

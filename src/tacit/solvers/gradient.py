@@ -103,10 +103,10 @@ class GradientSolver:
         run = Run(session)
         door = run.door(Unit.VALUE, budget)
         descent = _Descent(self, ratings, budget)
-        values = descent.pairs.values(ratings, descent.grid)
+        values = descent.pairs.values(ratings, descent.grid, descent.middle)
 
         def step(number: int, state: State) -> State:
-            sums = descent.measurement(number, state)
+            sums = descent.sums(number, *descent.sides(state))
             released = door.release_together(sums, values, shares=(self.share, self.share))
             noise = [door.noise_scale(query, self.share) for query in sums.queries]
             return descent.step(number, state, released, noise)
@@ -136,11 +136,11 @@ class GradientSolver:
         if budget is None:
             return []
         gate, descent = Gate(budget=budget, unit=Unit.VALUE), _Descent(self, ratings, budget)
-        state = descent.begin(0)
+        sides = descent.sides(descent.begin(0))
         return [
             gate.plan(query, self.share)
             for number in range(self.iterations)
-            for query in descent.measurement(number, state).queries
+            for query in descent.sums(number, *sides).queries
         ]
 
 
@@ -166,8 +166,9 @@ class _Descent:
         scale = ratings.scale
         ratio = budget.mu * math.sqrt(solver.share) if budget else 0.0
         levels = value_levels(ratio, VALUE_LEVELS)
-        self.grid = ValueGrid.for_scale(scale.low, scale.high, levels)
-        self._middle = (scale.low + scale.high) / 2
+        # Ratings are centred at the middle of the declared scale.
+        self.middle = (scale.low + scale.high) / 2
+        self.grid = ValueGrid.for_scale(-scale.range / 2, scale.range / 2, levels)
         self._unit = scale.range / _WIDTH
         width = math.sqrt(_INTERACTION) / solver.factors**0.25
         self._priors = np.array([_BIAS / _CONSTANT] + [width] * solver.factors)
@@ -191,13 +192,12 @@ class _Descent:
             "item_sums": np.zeros_like(rows[1]),
         }
 
-    def measurement(self, number: int, state: State) -> ResidualSums:
+    def sides(self, state: State) -> tuple[Side, Side]:
+        """Return users and items as sides of a pass."""
+        return _side(state["users"], self._unit, self._unit), _side(state["items"], self._unit, 1.0)
+
+    def sums(self, number: int, users: Side, items: Side) -> ResidualSums:
         """Return the measurement of an iteration."""
-        middles = 0.0, self._middle
-        users, items = (
-            _side(state[name], middle, self._unit, self._unit if name == "users" else 1.0)
-            for name, middle in zip(("users", "items"), middles, strict=True)
-        )
         return ResidualSums(
             purpose=f"gradient {number + 1} of {self._solver.iterations}",
             pairs=self.pairs,
@@ -270,7 +270,7 @@ class _Descent:
             users, items = state["user_sums"] / averaged, state["item_sums"] / averaged
         units = np.full(users.shape[1], math.sqrt(self._unit))
         units[0] = self._unit
-        return self._middle, (users * units).astype(np.float32), (items * units).astype(np.float32)
+        return self.middle, (users * units).astype(np.float32), (items * units).astype(np.float32)
 
 
 def _raw(rows: Rows) -> tuple[Rows, npt.NDArray[np.float64]]:
@@ -283,10 +283,10 @@ def _raw(rows: Rows) -> tuple[Rows, npt.NDArray[np.float64]]:
     return features, shrink
 
 
-def _side(rows: Rows, middle: float, unit: float, product_unit: float) -> Side:
+def _side(rows: Rows, unit: float, product_unit: float) -> Side:
     """Return profiles as one side of a pass, predicting in the units of the ratings."""
     features, shrink = _raw(rows)
-    return Side(features, shrink, middle + rows[:, 0] * unit, product_unit)
+    return Side(features, shrink, rows[:, 0] * unit, product_unit)
 
 
 def _constant_first(rows: Rows, factor: float) -> Rows:

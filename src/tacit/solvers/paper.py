@@ -94,6 +94,7 @@ class PaperSolver:
 
     name: ClassVar[str] = "paper"
     is_private: ClassVar[bool] = True
+    has_private_items: ClassVar[bool] = True
 
     factors: int = 20
     iterations: int = 300
@@ -228,13 +229,7 @@ class _Descent:
 
     def values(self, ratings: Ratings) -> npt.NDArray[np.int32]:
         """Return the ratings, centred, on the grid. Reads private data."""
-        if self._solver.centre is Centre.NONE:
-            return self._pairs.values(ratings, self._grid)
-        pairs = self._pairs
-        side = ratings.by_user if pairs.by_user else ratings.by_item
-        rows = np.repeat(np.arange(pairs.starts.size - 1), np.diff(pairs.starts))
-        items = pairs.columns if pairs.by_user else rows
-        return self._grid.quantise(ratings.scale.decode(side.codes) - self.means[items])
+        return self._pairs.values(ratings, self._grid, self.means)
 
     def begin(self, seed: int) -> State:
         """Return the profiles before the first step: standard normals, scaled to norm 1."""

@@ -87,8 +87,10 @@ class Run:
         try:
             while number < iterations and not (number > 0 and stop(state)):
                 session.progress(number, iterations)
-                state = step(number, state)
-                number, position = number + 1, self._made.position
+                after = step(number, state)
+                reached = self._made.position
+                # At once: an interrupt in between would keep a state under a wrong number.
+                state, number, position = after, number + 1, reached
                 if session.folder and monotonic() - saved > CHECKPOINT_SECONDS:
                     self._save(number, position, state)
                     saved = monotonic()
