@@ -18,6 +18,7 @@ from tacit.privacy.events import ExactRelease
 from tacit.privacy.ledger import Ledger
 from tests.conftest import RunTacit
 from tests.privacy.test_ledger import ITEMS, USERS
+from tests.release.helpers import write_small
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -44,7 +45,10 @@ def test_commands_print_what_is_shown(tacit: RunTacit, body: str) -> None:
     assert tacit(*arguments).stdout == expected
 
 
-RUN = ["README.md", *(f"docs/guides/{name}.md" for name in ("mechanisms", "data", "training"))]
+RUN = [
+    "README.md",
+    *(f"docs/guides/{name}.md" for name in ("mechanisms", "data", "training", "serving")),
+]
 
 
 @pytest.mark.parametrize("page", RUN)
@@ -89,6 +93,12 @@ def test_recipe_accepts_true_certificates(recipe: Path, epsilon_scale: float) ->
     result = run_recipe(recipe, Certificate.from_ledger(ledger, 1e-5).to_dict())
     assert result.returncode == 0, result.stderr
     assert "follows, unit value" in result.stdout
+
+
+def test_recipe_takes_the_certificate_of_a_release(recipe: Path, tmp_path: Path) -> None:
+    write_small(tmp_path / "release")
+    document = json.loads((tmp_path / "release" / "certificate.json").read_text())
+    assert run_recipe(recipe, document).returncode == 0
 
 
 @pytest.mark.parametrize(
