@@ -26,7 +26,7 @@ double squares_portable(const double* x, std::size_t width, double factor) {
 
 // The length of a row, or infinity if it has no finite one.
 template <typename Squares>
-inline double length_of(const double* row, std::size_t width, Squares sum_squares) {
+inline __attribute__((always_inline)) double length_of(const double* row, std::size_t width, Squares sum_squares) {
   const double length = std::sqrt(sum_squares(row, width, 1.0));
   if (length < huge) return length;
   double largest = 0;
@@ -55,7 +55,7 @@ TACIT_AVX512 inline __mmask8 there(std::size_t left) {
   return static_cast<__mmask8>((1u << std::min<std::size_t>(8, left)) - 1);
 }
 
-TACIT_AVX512 double squares_avx512(const double* x, std::size_t width, double factor) {
+TACIT_AVX512 inline double squares_avx512(const double* x, std::size_t width, double factor) {
   __m512d sums = _mm512_setzero_pd();
   for (std::size_t k = 0; k < width; k += 8) {
     const __m512d scaled =
@@ -67,7 +67,7 @@ TACIT_AVX512 double squares_avx512(const double* x, std::size_t width, double fa
   return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-TACIT_AVX512 std::int64_t round_avx512(const double* row, std::size_t width, double factor,
+TACIT_AVX512 inline std::int64_t round_avx512(const double* row, std::size_t width, double factor,
                                        std::int16_t* out) {
   __m512i squares = _mm512_setzero_si512();
   for (std::size_t k = 0; k < width; k += 8) {
@@ -83,14 +83,14 @@ TACIT_AVX512 std::int64_t round_avx512(const double* row, std::size_t width, dou
 #endif
 
 template <typename Squares, typename Round>
-inline bool pack(const double* features, const double* factors, std::size_t width,
+inline __attribute__((always_inline)) bool pack(const double* features, const double* factors, std::size_t width,
                  std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
                  std::int16_t* out, Squares sum_squares, Round round) {
   const std::int64_t bound = std::int64_t{norm} * norm;
   for (std::size_t row = begin; row < end; ++row) {
     const double* in = features + row * width;
     std::int16_t* packed = out + row * stride;
-    std::fill(packed + width, packed + stride, std::int16_t{0});
+    for (std::size_t k = width; k < stride; ++k) packed[k] = 0;
     const double length = length_of(in, width, sum_squares) * std::abs(factors[row]);
     if (!std::isfinite(length)) return false;
     const double factor = (length > 1 ? factors[row] / length : factors[row]) * norm;
@@ -106,6 +106,16 @@ inline bool pack(const double* features, const double* factors, std::size_t widt
   return true;
 }
 
+#if defined(__x86_64__)
+// In a function of its own, so that what it calls is inlined.
+TACIT_AVX512 bool pack_avx512(const double* features, const double* factors, std::size_t width,
+                              std::size_t stride, std::int32_t norm, std::size_t begin,
+                              std::size_t end, std::int16_t* out) {
+  return pack(features, factors, width, stride, norm, begin, end, out, squares_avx512,
+              round_avx512);
+}
+#endif
+
 }  // namespace
 
 bool pack_rows(const double* features, const double* factors, std::size_t width,
@@ -113,8 +123,7 @@ bool pack_rows(const double* features, const double* factors, std::size_t width,
                std::int16_t* out, InstructionSet set) {
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) {
-    return pack(features, factors, width, stride, norm, begin, end, out, squares_avx512,
-                round_avx512);
+    return pack_avx512(features, factors, width, stride, norm, begin, end, out);
   }
 #endif
   static_cast<void>(set);
