@@ -103,19 +103,7 @@ def train(
     start = perf_counter()
     output = Path(output).absolute()
     users_out = _validate.choice("users_out", users_out, UsersOut)
-    if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
-        raise InvalidParameter("pseudonyms and a private file for their map go together")
-    if private_items is not None and not getattr(solver, "has_private_items", False):
-        raise InvalidParameter(
-            f"{solver.name} has no private item profiles: they are in the release"
-        )
-    private = {
-        name: Path(path).absolute()
-        for name, path in ((_ITEMS, private_items), (_PSEUDONYMS, pseudonyms))
-        if path is not None
-    }
-    if len({output, run_folder(output), *private.values()}) != 2 + len(private):
-        raise InvalidParameter("every output needs a path of its own")
+    private = _private_files(solver, output, users_out, private_items, pseudonyms)
     if resume and (certificate := _finished(output, private)) is not None:
         return Trained(fit=None, certificate=certificate, release=output, seconds=0.0)
     for path in (output, *private.values()):
@@ -130,21 +118,22 @@ def train(
         fit = solver.fit(ratings, budget, replace(session, folder=folder))
         certificate = Certificate.from_ledger(fit.ledger, _delta(solver, budget))
         # What is private waits in the run folder until the release is in place.
-        for name in private:
-            (folder.path / name).unlink(missing_ok=True)
-        if private_items is not None:
-            write_private_items(fit, folder.path / _ITEMS)
+        waiting = {name: folder.path / name for name in private}
+        for path in waiting.values():
+            path.unlink(missing_ok=True)
+        if _ITEMS in waiting:
+            write_private_items(fit, waiting[_ITEMS])
         release = write_release(
             fit,
             certificate,
             output,
             users_out=users_out,
-            pseudonyms=folder.path / _PSEUDONYMS if pseudonyms is not None else None,
+            pseudonyms=waiting.get(_PSEUDONYMS),
             key=key,
             draft=folder.path / _DRAFT,
         )
         for name, path in private.items():
-            deliver(folder.path / name, path)
+            deliver(waiting[name], path)
     except BaseException:
         _leave(folder)
         raise
@@ -240,6 +229,36 @@ def run_folder(output: str | Path) -> Path:
     """Return where an interrupted training keeps what it needs to go on."""
     output = Path(output).absolute()
     return output.with_name(f"{output.name}.run")
+
+
+def _private_files(
+    solver: Solver,
+    output: Path,
+    users_out: UsersOut,
+    private_items: str | Path | None,
+    pseudonyms: str | Path | None,
+) -> dict[str, Path]:
+    """Return where private files go, by their names in the run folder; refuse what cannot be."""
+    if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
+        raise InvalidParameter(
+            "pseudonyms and a private file for their map go together: "
+            "--users-out pseudonyms --pseudonyms-out FILE"
+        )
+    keeps_items = getattr(solver, "has_private_items", False)
+    if private_items is not None and not keeps_items:
+        raise InvalidParameter(
+            f"{solver.name} has no private item profiles: they are in the release"
+        )
+    if users_out is UsersOut.NONE and keeps_items:
+        raise InvalidParameter(f"{solver.name} releases users only; nothing is left without them")
+    private = {
+        name: Path(path).absolute()
+        for name, path in ((_ITEMS, private_items), (_PSEUDONYMS, pseudonyms))
+        if path is not None
+    }
+    if len({output, run_folder(output), *private.values()}) != 2 + len(private):
+        raise InvalidParameter("every output needs a path of its own")
+    return private
 
 
 def _folder(
