@@ -18,6 +18,7 @@ from tacit.data.ratings import Ratings
 from tacit.errors import TacitError
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.units import Unit
+from tacit.solvers.contract import PLAIN
 from tacit.solvers.paper import PaperSolver, _Descent
 
 # Milliseconds per iteration by the number of factors, ε_i = 0.5: figure 16 of the paper.
@@ -69,7 +70,7 @@ def _tacit(ratings: Ratings, factors: int) -> Callable[[], None]:
     solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
     gate = Gate(budget=solver._claimed_budget(), unit=Unit.VALUE)
     descent = _Descent(solver, ratings)
-    values, state = descent.values(ratings), descent.begin(0)
+    values, state = descent.values(ratings), descent.begin(PLAIN)
 
     def iterate() -> None:
         measurement = descent.measurement(0, state)

@@ -258,6 +258,26 @@ def fail_private(original: Any, fail: Any) -> Any:
     return lambda one, two: fail() if Path(two).name in ("items", "names") else original(one, two)
 
 
+def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off before the map was in its place: resuming without a place for it is refused."""
+    options = {"users_out": "pseudonyms", "pseudonyms": tmp_path / "names"}
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("crash")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tacit.training.deliver", crash)
+        with pytest.raises(RuntimeError):
+            go(tmp_path / "r", **options)
+    with pytest.raises(InvalidDocument, match="still wait"):
+        go(tmp_path / "r", resume=True)
+    with pytest.raises(NoiseReuse, match="another configuration"):
+        go(tmp_path / "r", resume=True, **(options | {"seed": 9}))
+    go(tmp_path / "r", resume=True, **options)
+    assert len(pl.read_parquet(tmp_path / "names")) == RATINGS.shape[0]
+    assert not run_folder(tmp_path / "r").exists()
+
+
 def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
     go(tmp_path / "release")
     folder = run_folder(tmp_path / "release")

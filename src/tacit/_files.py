@@ -28,6 +28,7 @@ def deliver(source: Path, target: Path) -> None:
             os.link(draft, target)
         finally:
             draft.unlink(missing_ok=True)
+        sync(target.parent)
         source.unlink()
     except OSError as error:
         raise InvalidDocument(f"cannot write {target}: {error.strerror}") from None

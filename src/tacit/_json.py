@@ -1,6 +1,7 @@
 """Strict JSON: what Tacit writes and the only JSON it reads."""
 
 import json
+import math
 import os
 import secrets
 from pathlib import Path
@@ -20,7 +21,12 @@ def dumps(document: object) -> str:
 def loads(text: str, source: str) -> Any:
     """Parse `text`, refusing what JSON leaves open: repeated keys, NaN, infinity."""
     try:
-        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+        return json.loads(
+            text,
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except (ValueError, RecursionError) as error:
         reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidDocument(f"{source} is not valid JSON: {reason}") from None
@@ -80,3 +86,10 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is too large")
+    return number

@@ -9,13 +9,13 @@ import resource
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 
 import polars as pl
 
-from tacit import _json, _validate
+from tacit import _validate
 from tacit._files import deliver
 from tacit._version import __version__
 from tacit.data.ratings import Ratings
@@ -27,6 +27,7 @@ from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import SECRET, RunFolder, erase, read_journal
+from tacit.release.read import load_release
 from tacit.release.sign import read_private_key
 from tacit.release.write import UsersOut, check_absent, write_private_items, write_release
 from tacit.solvers.contract import Fit, Session, Solver, settings, silent
@@ -104,18 +105,27 @@ def train(
     output = Path(output).absolute()
     users_out = _validate.choice("users_out", users_out, UsersOut)
     private = _private_files(solver, output, users_out, private_items, pseudonyms)
-    if resume and (certificate := _finished(output, private)) is not None:
-        return Trained(fit=None, certificate=certificate, release=output, seconds=0.0)
-    for path in (output, *private.values()):
-        check_absent(path)
     key = read_private_key(sign) if sign is not None else None
     test = None
     if holdout is not None:
+        holdout = _validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, test = random_split(ratings, holdout, seed)
-    session = Session(seed=seed, threads=threads, progress=progress)
-    folder = _folder(output, _binding(ratings, solver, budget, seed, holdout), resume, noise)
+    has_names = users_out is UsersOut.PSEUDONYMS
+    binding = _binding(ratings, solver, budget, seed, holdout, has_names)
+    if resume and (certificate := _finished(output, private, binding)) is not None:
+        return Trained(fit=None, certificate=certificate, release=output, seconds=0.0)
+    for path in (output, *private.values()):
+        check_absent(path)
+    folder = _folder(output, binding, resume, noise)
+    session = Session(
+        seed=seed,
+        user_seed=folder.secret_seed() if has_names else None,
+        threads=threads,
+        folder=folder,
+        progress=progress,
+    )
     try:
-        fit = solver.fit(ratings, budget, replace(session, folder=folder))
+        fit = solver.fit(ratings, budget, session)
         certificate = Certificate.from_ledger(fit.ledger, _delta(solver, budget))
         # What is private waits in the run folder until the release is in place.
         waiting = {name: folder.path / name for name in private}
@@ -137,7 +147,10 @@ def train(
     except BaseException:
         _leave(folder)
         raise
-    folder.erase_key()
+    try:
+        folder.erase_key()
+    finally:
+        folder.close()
     shutil.rmtree(folder.path)
     return Trained(
         fit=fit,
@@ -179,6 +192,7 @@ def preview(
     the result away: nothing is released but the time they took.
     """
     if holdout is not None:
+        holdout = _validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, _ = random_split(ratings, holdout)
     events = solver.plan(ratings, budget)
     certificate = None
@@ -256,7 +270,8 @@ def _private_files(
         for name, path in ((_ITEMS, private_items), (_PSEUDONYMS, pseudonyms))
         if path is not None
     }
-    if len({output, run_folder(output), *private.values()}) != 2 + len(private):
+    outputs = (output, run_folder(output), *private.values())
+    if len({path.resolve() for path in outputs}) != len(outputs):
         raise InvalidParameter("every output needs a path of its own")
     return private
 
@@ -277,30 +292,42 @@ def _folder(
     return RunFolder.create(path, data=data, noise=noise)
 
 
-def _finished(output: Path, private: dict[str, Path]) -> Certificate | None:
+def _finished(
+    output: Path, private: dict[str, Path], binding: list[bytes | memoryview]
+) -> Certificate | None:
     """Return the certificate of a training that was cut off when its release was in place.
 
-    What is left of its folder is put in its place, or erased and removed.
+    Private files that still wait are put in their place; then what is left of its folder is erased
+    and removed. Raises, changing nothing, if that would lose one of them.
     """
-    folder = run_folder(output)
-    if not (output.is_dir() and folder.is_dir()):
+    path = run_folder(output)
+    if not (output.is_dir() and path.is_dir()):
         return None
-    names = {file.name for file in folder.iterdir()}
+    names = {file.name for file in path.iterdir()}
     if names - {"ledger.jsonl", *SECRET, _ITEMS, _PSEUDONYMS, _DRAFT}:
         return None  # not a run folder
-    document = _json.read(output / "certificate.json")
-    certificate = Certificate.from_dict(document.get("certificate"))
-    if "ledger.jsonl" in names:
-        if read_journal(folder / "ledger.jsonl").run != certificate.run:
-            return None
-    elif names:
+    if "ledger.jsonl" not in names and names:
         return None
-    for name, path in private.items():
-        if name in names:
-            check_absent(path)
-            deliver(folder / name, path)
-    erase(folder)
-    shutil.rmtree(folder)
+    certificate = load_release(output).certificate
+    if names and read_journal(path / "ledger.jsonl").run != certificate.run:
+        return None
+    waiting = names & {_ITEMS, _PSEUDONYMS}
+    if waiting - private.keys():
+        raise InvalidDocument(
+            f"private files of the training still wait in {path}; say where they go, as before"
+        )
+    for name, target in private.items():
+        if name not in waiting and not target.exists():
+            raise InvalidDocument(f"the training in {path} has no file for {target}")
+    folder = RunFolder.resume(path, data=binding) if "key.json" in names else None
+    try:
+        for name in waiting:
+            deliver(path / name, check_absent(private[name]))
+    finally:
+        if folder is not None:
+            folder.close()
+    erase(path)
+    shutil.rmtree(path)
     return certificate
 
 
@@ -314,7 +341,12 @@ def _leave(folder: RunFolder) -> None:
 
 
 def _binding(
-    ratings: Ratings, solver: Solver, budget: Budget | None, seed: int, holdout: float | None
+    ratings: Ratings,
+    solver: Solver,
+    budget: Budget | None,
+    seed: int,
+    holdout: float | None,
+    has_pseudonyms: bool,
 ) -> list[bytes | memoryview]:
     """Return bytes that stand for the data and the configuration of a training."""
     configuration = {
@@ -324,6 +356,7 @@ def _binding(
         "budget": asdict(budget) if budget else None,
         "seed": seed,
         "holdout": holdout,
+        "pseudonyms": has_pseudonyms,
         "scale": asdict(ratings.scale),
     }
     arrays = (ratings.by_user.starts, ratings.by_user.columns, ratings.by_user.codes)

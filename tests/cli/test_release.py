@@ -76,10 +76,18 @@ def test_recommend(tacit: RunTacit, release: Path, tmp_path: Path) -> None:
     after = json.loads(tacit(*arguments, "--json", "--exclude", seen).stdout)
     assert after["items"][0]["item_id"] == document["items"][1]["item_id"]
     # With a column of users, only the pairs of this user count.
-    seen.write_text(f"user_id,item_id\n2,{document['items'][0]['item_id']}\n")
+    seen.write_text(f"uid,iid\n2,{document['items'][0]['item_id']}\n")
     other = json.loads(tacit(*arguments, "--json", "--exclude", seen).stdout)
     assert other["items"][0]["item_id"] == document["items"][0]["item_id"]
     assert tacit(*arguments).stdout.count("\n") == 3
+
+
+def test_ids_cannot_forge_rows(tacit: RunTacit, release: Path, tmp_path: Path) -> None:
+    ids = ["a\x1b[31m\n  1.  9.99  fake", "b"]
+    frame = pl.DataFrame({"item_id": ids, "profile": [[9.0, 9.0], [0.1, 0.1]]})
+    frame.write_parquet(tmp_path / "items.parquet")
+    result = tacit("recommend", release, "--user", 1, "--items", tmp_path / "items.parquet")
+    assert result.stdout.count("\n") == 2 and "\x1b" not in result.stdout
 
 
 def test_similar_predict_export(tacit: RunTacit, release: Path, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_what_is_not_private_says_so(tacit: RunTacit, tmp_path: Path, solver: st
         (["-o", "r", "--epsilon", "1", "--factors", "0"], "factors"),
         (["-o", "r", "--epsilon", "1", "--tau", "4"], "no option 'tau'"),
         (["-o", "r", "--epsilon", "1", "--resume"], "no interrupted training"),
-        (["-o", "r", "--epsilon", "1", "--holdout", "1.5"], "fraction"),
+        (["-o", "r", "--epsilon", "1", "--holdout", "1.5"], "holdout"),
         (["-o", "no/r", "--epsilon", "1"], "does not exist"),
         (["-o", ".", "--epsilon", "1"], "exists already"),
         (["-o", "r", "--epsilon", "1", "--threads", "0"], "threads"),

@@ -194,5 +194,5 @@ def test_unknown_names(name: str, data_folder: Path) -> None:
         with pytest.raises(InvalidParameter):
             load_named(name)
     else:
-        with pytest.raises(InvalidParameter, match="scale must be declared"):
+        with pytest.raises(InvalidDocument, match="no named set"):
             load(name)

@@ -143,6 +143,34 @@ def test_what_is_excluded_is_not_recommended() -> None:
     assert after.filter(pl.col("user_id") == 13).equals(best.filter(pl.col("user_id") == 13))
 
 
+def test_a_user_who_comes_twice_gets_the_same() -> None:
+    recommender = Recommender(release())
+    best = recommender.recommend([40], 3).select("user_id", "item_id")
+    after = recommender.recommend([40, 10, 40], 3, exclude=best)
+    assert not set(after.filter(pl.col("user_id") == 40)["item_id"]) & set(best["item_id"])
+    assert after.head(3).equals(after.tail(3))
+    # Pairs in any order of users.
+    both = recommender.recommend([10, 13], 4).select("user_id", "item_id")
+    left = recommender.recommend([10, 13], 4, exclude=both.reverse())
+    assert left.join(both, on=["user_id", "item_id"]).is_empty()
+
+
+@pytest.mark.parametrize("bad", [10.7, 2**63 + 1, 10**25, None])
+def test_ids_are_never_bent(bad: object) -> None:
+    with pytest.raises((InvalidParameter, InvalidDocument)):
+        Recommender(release()).recommend([bad])  # type: ignore[list-item]
+
+
+def test_wide_ids() -> None:
+    whole = release()
+    assert whole.users is not None and whole.items is not None
+    wide = pl.Series([2**63 + n for n in range(50)], dtype=pl.UInt64)
+    recommender = Recommender(replace(whole, items=replace(whole.items, ids=wide)))
+    pairs = pl.DataFrame({"user_id": [10, 10], "item_id": [3, 5]})
+    found = recommender.recommend([10], 2, exclude=pairs)
+    assert found["item_id"].to_list()[0] >= 2**63
+
+
 def test_everything_excluded_leaves_nothing() -> None:
     whole = release(items=5)
     assert whole.items is not None
@@ -259,6 +287,10 @@ def test_tables_that_are_none(tmp_path: Path) -> None:
         read_table(tmp_path / "broken.parquet")
     (tmp_path / "titles.csv").write_text("id,name\n10,Ten\n13,Thirteen\n")
     assert read_titles(tmp_path / "titles.csv", pl.Series([10])) == {10: "Ten", 13: "Thirteen"}
+    (tmp_path / "movies.dat").write_bytes(
+        "10::Am\u00e9lie (2001)::Comedy\n13::B::C\n".encode("latin-1")
+    )
+    assert read_titles(tmp_path / "movies.dat", pl.Series([10]))[10] == "Amélie (2001)"
     (tmp_path / "titles.csv").write_text("id\n10\n")
     with pytest.raises(InvalidDocument, match="column title"):
         read_titles(tmp_path / "titles.csv", pl.Series([10]))
@@ -271,6 +303,8 @@ def test_exports(tmp_path: Path) -> None:
     export_release(whole, Form.NPZ, tmp_path / "r.npz")
     with np.load(tmp_path / "r.npz", allow_pickle=False) as arrays:
         assert np.array_equal(arrays["item_factors"], fit.items.factors)
+        assert np.array_equal(arrays["item_biases"], fit.items.biases)
+        assert np.array_equal(arrays["user_biases"], fit.users.biases)
         assert arrays["user_ids"].tolist() == fit.users.ids.to_list()
         assert arrays["mean"] == fit.mean
     export_release(whole, Form.PARQUET, tmp_path / "flat")
@@ -302,15 +336,22 @@ def test_folding_somebody_in() -> None:
     assert whole.users is not None and whole.items is not None
     items = whole.items
     truth, bias = whole.users.factors[0] * 0.3, 0.2
-    values = np.clip(3.0 + bias + items.biases * 0 + items.factors @ truth, 1, 5)
+    items = replace(items, biases=items.biases * 0.2)
+    values = np.clip(3.0 + bias + items.biases + items.factors @ truth, 1, 5)
     folded = fold_in(
         dict(zip(items.ids.to_list(), values.tolist(), strict=True)),
-        replace(items, biases=np.zeros(400, dtype=np.float32)),
+        items,
         mean=3.0,
         scale=SCALE,
     )
     assert np.allclose(folded.factors, truth, atol=0.05) and abs(folded.bias - bias) < 0.05
-    served = Recommender(whole).recommend_profile(folded.bias, folded.factors, 4, exclude=[10, 7])
+    few = fold_in({items.ids[0]: 5.0}, items, mean=3.0, scale=SCALE)
+    assert abs(few.bias) < 1.0  # one rating does not make a bias of two stars
+    recommender = Recommender(replace(whole, items=items))
+    served = recommender.recommend_profile(folded.bias, folded.factors, 4, exclude=[10, 7])
+    scores = 3.0 + folded.bias + items.biases + items.factors @ folded.factors
+    assert np.allclose([e.score for e in served], np.sort(scores[1:])[::-1][:4], atol=1e-4)
+    assert not recommender.recommend_profile(0.0, folded.factors, 3, exclude=items.ids.to_list())
     assert [each.rank for each in served] == [1, 2, 3, 4]
     assert 10 not in [each.item_id for each in served]
 

@@ -14,14 +14,22 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tacit.data.synthetic import synthetic_ratings
 from tacit.errors import CheckFailed, InvalidDocument, InvalidParameter, TacitError
+from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import read_ledger
 from tacit.privacy.ledger import Status
+from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.release import bundle
 from tacit.release.read import load_release, verify_release
 from tacit.release.sign import make_keys, read_private_key, read_public_key
 from tacit.release.write import UsersOut, write_release
+from tacit.solvers.contract import Session
+from tacit.solvers.names import make_solver
+from tacit.training import train
 from tests.release.helpers import certificate, copy, reseal, small_fit, write_small
+from tests.solvers.helpers import BUDGET, random_ratings
+from tests.solvers.test_contract import small
 
 FILES = Path(__file__).parent / "files"
 SCHEMAS = Path(bundle.__file__).parents[1] / "schemas"
@@ -82,6 +90,16 @@ def test_the_card_is_for_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("solver", "words"),
+    [("gradient", "no exact statistic"), ("paper", "nobody has bounded"), ("non-private", "exact")],
+)
+def test_the_card_says_what_is_in_the_files(tmp_path: Path, solver: str, words: str) -> None:
+    write_small(tmp_path / "r", solver)
+    card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
+    assert words in card and ("no exact statistic" in card) is (solver == "gradient")
+
+
+@pytest.mark.parametrize(
     ("solver", "status"), [("paper", Status.CLAIMED), ("non-private", Status.NONE)]
 )
 def test_only_a_proven_release_passes_by_default(
@@ -137,9 +155,16 @@ def test_a_file_that_is_missing_is_caught(signed: Path, tmp_path: Path, name: st
 def test_a_file_too_many_is_caught(signed: Path, tmp_path: Path) -> None:
     release = copy(signed / "release", tmp_path / "r")
     (release / "more.txt").write_text("hello")
-    with pytest.raises(CheckFailed, match="does not belong"):
-        verify_release(release)
+    verdict = verify_release(release)
+    assert not verdict.passed and "does not belong" in verdict.checks[0].detail
     (release / "more.txt").unlink()
+    content = (release / bundle.CARD).rename(tmp_path / "elsewhere")
+    (release / bundle.CARD).symlink_to(content)
+    with pytest.raises(CheckFailed, match="does not belong"):
+        load_release(release)
+    (release / bundle.CARD).unlink()
+    content.rename(release / bundle.CARD)
+    load_release(release)
     (release / "folder").mkdir()
     with pytest.raises(CheckFailed, match="does not belong"):
         load_release(release)
@@ -159,7 +184,8 @@ def test_a_signature_is_of_one_key_and_these_files(signed: Path, tmp_path: Path)
     (release / bundle.CARD).write_text("trust me")
     reseal(release)
     verdict = verify_release(release)
-    assert [c.name for c in verdict.checks if not c.passed] == ["signature"]
+    assert [c.name for c in verdict.checks if not c.passed] == ["contents", "signature"]
+    assert "card.md does not say" in verdict.checks[1].detail
 
 
 def test_keys(tmp_path: Path) -> None:
@@ -187,6 +213,7 @@ def test_pseudonyms_hide_ids_and_order(tmp_path: Path) -> None:
     private = pl.read_parquet(tmp_path / "map.parquet")
     assert (tmp_path / "map.parquet").stat().st_mode & 0o777 == 0o600
     assert sorted(private["pseudonym"].to_list()) == names
+    assert private["pseudonym"].to_list() != names  # by chance once in 720
     for user, name in private.iter_rows():
         place = fit.users.ids.to_list().index(user)
         assert np.array_equal(release.users.factors[names.index(name)], fit.users.factors[place])
@@ -217,7 +244,7 @@ def test_a_release_of_a_newer_version_is_refused_by_name(signed: Path, tmp_path:
     release = copy(signed / "release", tmp_path / "r")
     file = release / bundle.CERTIFICATE
     document = json.loads(file.read_text())
-    for version in (2, "1", True, None):
+    for version in (2, "1", True, None, 1.0):
         file.write_text(json.dumps(document | {"version": version}))
         reseal(release)
         with pytest.raises(InvalidDocument, match="newer Tacit"):
@@ -251,6 +278,10 @@ def test_a_forged_guarantee_is_caught(signed: Path, tmp_path: Path) -> None:
         {"scale": {"low": 5, "high": 1, "step": 1}},
         {"scale": {"low": 1}},
         {"user_ids": "names"},
+        {"user_ids": "none"},
+        {"user_ids": "pseudonyms"},
+        {"mean": 1e300},
+        {"settings": {"x": float("inf")}},
         {"more": 1},
     ],
 )
@@ -260,11 +291,17 @@ def test_facts_that_cannot_be_are_refused(
     release = copy(signed / "release", tmp_path / "r")
     file = release / bundle.CERTIFICATE
     document = json.loads(file.read_text())
-    file.write_text(json.dumps(document | {"facts": document["facts"] | change}))
+    text = json.dumps(document | {"facts": document["facts"] | change})
+    file.write_text(text.replace("Infinity", "1e999"))
     reseal(release)
     with pytest.raises((InvalidDocument, CheckFailed)):
         load_release(release)
     assert not verify_release(release).passed
+
+
+def with_profile(frame: pl.DataFrame, number: float | None) -> pl.DataFrame:
+    rows = [[0.5, number], *frame["profile"].to_list()[1:]]
+    return frame.with_columns(profile=pl.Series(rows, dtype=pl.Array(pl.Float32, 2)))
 
 
 @pytest.mark.parametrize(
@@ -273,6 +310,13 @@ def test_facts_that_cannot_be_are_refused(
         lambda f: f.with_columns(bias=pl.lit(None, dtype=pl.Float32)),
         lambda f: f.with_columns(bias=pl.lit(float("nan"), dtype=pl.Float32)),
         lambda f: f.with_columns(bias=pl.col("bias").cast(pl.Float64)),
+        lambda f: f.with_columns(bias=pl.lit(1e30, dtype=pl.Float32)),
+        lambda f: with_profile(f, float("nan")),
+        lambda f: with_profile(f, float("-inf")),
+        lambda f: with_profile(f, None),
+        lambda f: f.with_columns(profile=pl.lit(None, dtype=pl.Array(pl.Float32, 2))),
+        lambda f: f.with_columns(item_id=pl.col("item_id").cast(pl.Int128)),
+        lambda f: f.clear(),
         lambda f: f.with_columns(item_id=pl.lit(1)),
         lambda f: f.with_columns(item_id=pl.lit(None, dtype=pl.Int64)),
         lambda f: f.with_columns(item_id=pl.col("item_id").cast(pl.Float64)),
@@ -342,6 +386,68 @@ def test_a_file_that_cannot_be_read(signed: Path, tmp_path: Path) -> None:
         load_release(release)
 
 
+def test_a_release_must_have_profiles(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    for name in (bundle.ITEMS, bundle.USERS):
+        (release / name).unlink()
+    file = release / bundle.CERTIFICATE
+    document = json.loads(file.read_text())
+    document["facts"] |= {"users": 0, "items": 0, "user_ids": "none"}
+    file.write_text(json.dumps(document))
+    reseal(release)
+    assert not verify_release(release).passed
+
+
+def test_files_that_are_far_too_large_are_not_read(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    os.truncate(release / bundle.CARD, 2**35)
+    with pytest.raises(CheckFailed, match="larger"):
+        load_release(release)
+
+
+def test_tables_carry_nothing_else(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.ITEMS
+    pl.read_parquet(file).write_parquet(file, metadata={"ratings": "5, 4, 1"})
+    reseal(release)
+    with pytest.raises(InvalidDocument, match="more than a table"):
+        load_release(release)
+
+
+def test_a_void_release_passes_only_if_allowed(tmp_path: Path) -> None:
+    solver = make_solver("gradient", factors=2, iterations=2)
+    fit = solver.fit(random_ratings(), BUDGET, Session(noise=InsecureTestNoise(1)))
+    write_release(fit, certificate(fit), tmp_path / "r")
+    assert not verify_release(tmp_path / "r").passed
+    assert verify_release(tmp_path / "r", allowed=frozenset({Status.VOID})).passed
+
+
+@pytest.mark.parametrize("name", ["gradient", "paper", "non-private"])
+def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: str) -> None:
+    """Profiles stay near their start: with a public start, they would tell who is who."""
+    ratings, options = synthetic_ratings("10k"), {"iterations": 3}
+    solver = make_solver(name, **options)
+    budget = Budget.from_epsilon(1, 1e-5) if solver.is_private else None
+    train(
+        ratings,
+        solver,
+        budget,
+        output=tmp_path / "r",
+        users_out="pseudonyms",
+        pseudonyms=tmp_path / "map",
+    )
+    users = load_release(tmp_path / "r").users
+    assert users is not None
+    names = dict(pl.read_parquet(tmp_path / "map").iter_rows())
+    # What an attacker makes of the public seed: the same training begun the ordinary way.
+    guess = solver.fit(ratings, budget, Session(seed=0)).users.factors
+    unit = [rows / np.linalg.norm(rows, axis=1)[:, None] for rows in (users.factors, guess)]
+    nearest = np.argmax(unit[0] @ unit[1].T, axis=1)
+    truth = {names[user]: place for place, user in enumerate(ratings.user_ids.to_list())}
+    found = [truth[name] == place for name, place in zip(users.ids, nearest, strict=True)]
+    assert np.mean(found) < 0.1
+
+
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = small_fit()
     original = Path.write_bytes
@@ -376,17 +482,19 @@ def test_old_versions_are_still_read() -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from tests.release.helpers import certificate, small_fit
+from tacit.release.read import load_release
 from tacit.release.write import write_release
+from tacit.solvers.contract import Fit, Profiles
 
-fit = small_fit()
-proof = certificate(fit)
-folder = Path(sys.argv[1])
+old = load_release(sys.argv[2])
+users, items = (Profiles(**vars(table)) for table in (old.users, old.items))
+facts = {"settings": {}, "scale": old.facts.scale, "mean": 0.0, "ledger": old.certificate.ledger}
+fit = Fit(solver="gradient", users=users, items=items, **facts)
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 number = 0
 while True:
-    write_release(fit, proof, folder / f"release-{number}")
+    write_release(fit, old.certificate, Path(sys.argv[1]) / f"release-{number}")
     number += 1
 """
 
@@ -395,13 +503,12 @@ while True:
 def test_killed_while_writing(tmp_path: Path) -> None:
     """200 kills of a process that writes release after release: each is whole or not there."""
     chance = random.Random(3)  # noqa: S311 when to kill
-    root = Path(__file__).parents[2]
     written = 0
     for number in range(200):
         folder = tmp_path / str(number)
         folder.mkdir()
         with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, cwd=root
+            [sys.executable, "-c", WRITER, str(folder), str(FILES / "v1")], stdout=subprocess.PIPE
         ) as process:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
@@ -417,10 +524,6 @@ def test_killed_while_writing(tmp_path: Path) -> None:
 
 
 def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
-    from tacit.training import train
-    from tests.solvers.helpers import BUDGET, random_ratings
-    from tests.solvers.test_contract import small
-
     with pytest.raises(InvalidParameter, match="users_out"):
         train(random_ratings(), small("bias"), BUDGET, output=tmp_path / "r", users_out="all")
     with pytest.raises(InvalidParameter, match="go together"):

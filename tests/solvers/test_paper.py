@@ -18,8 +18,16 @@ from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.solvers.contract import Session
-from tacit.solvers.paper import CENTRED, FALSE_THEOREM, NARROW, STOPPED, PaperSolver, _Descent
+from tacit.solvers.contract import PLAIN, Session
+from tacit.solvers.paper import (
+    CENTRED,
+    FALSE_THEOREM,
+    LARGE,
+    NARROW,
+    STOPPED,
+    PaperSolver,
+    _Descent,
+)
 from tests.solvers.helpers import BUDGET, random_ratings, replaced
 
 SOLVER = PaperSolver(factors=4, iterations=12, step_size=0.02, epsilon_i=0.5)
@@ -119,6 +127,7 @@ def test_it_is_claimed_and_says_why_in_two_sentences() -> None:
         ({"centre": "item-mean"}, CENTRED),
         ({"tolerance": 1e-9}, STOPPED),
         ({"tau": 3.0}, NARROW),
+        ({"epsilon_i": 1.5}, LARGE),
     ],
 )
 def test_each_option_of_the_experiments_is_marked(options: Any, sentence: str) -> None:
@@ -179,7 +188,7 @@ def test_neighbours_differ_by_more_than_claimed() -> None:
     ratings = load(frame, scale="1:5:1")
     neighbour = replaced(ratings, 0, 1.0)
     worlds = [(data, _Descent(SOLVER, data)) for data in (ratings, neighbour)]
-    states = [descent.begin(0) for _, descent in worlds]
+    states = [descent.begin(PLAIN) for _, descent in worlds]
     gate = Gate(budget=SOLVER._claimed_budget(), unit="value", noise=InsecureTestNoise(1))
     changes = []
     for number in range(SOLVER.iterations):

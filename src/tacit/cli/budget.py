@@ -13,6 +13,7 @@ from tacit.cli.console import (
     Plot,
     count_option,
     emit_json,
+    note,
     number_option,
     say,
     table,
@@ -170,10 +171,17 @@ def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: 
     from tacit.privacy.accounting.accounts import account
     from tacit.privacy.certificate import Certificate, read_ledger
     from tacit.privacy.ledger import Status, combine
+    from tacit.release.bundle import SUMS
+    from tacit.release.read import load_release
 
     ledgers, certificates = [], []
     for path in paths:
-        ledgers.append(read_ledger(path))
+        ledger = read_ledger(path)
+        if path.is_dir() and (path / SUMS).is_file():
+            ledger = load_release(path).certificate.ledger  # checks every file
+        elif path.is_dir() and (path / "key.json").is_file():
+            note(f"{path} is a run that has not ended: it may go on to spend its whole budget")
+        ledgers.append(ledger)
         try:
             certificates.append(Certificate.from_ledger(ledgers[-1], delta))
             total = combine(ledgers)

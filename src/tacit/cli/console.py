@@ -63,17 +63,17 @@ def say(text: str = "") -> None:
 
 def warn(text: str) -> None:
     """Print a warning on stderr, in one line."""
-    _write(sys.stderr, f"warning: {_printable(text)}\n")
+    _write(sys.stderr, f"warning: {printable(text)}\n")
 
 
 def note(text: str) -> None:
     """Print a remark for people on stderr."""
-    _write(sys.stderr, f"note: {_printable(text)}\n")
+    _write(sys.stderr, f"note: {printable(text)}\n")
 
 
 def fail(text: str) -> None:
     """Print an error on stderr, in one line."""
-    _write(sys.stderr, f"error: {_printable(text)}\n")
+    _write(sys.stderr, f"error: {printable(text)}\n")
 
 
 def prepare() -> None:
@@ -89,7 +89,7 @@ def _write(stream: TextIO | None, text: str) -> None:
         stream.write(text)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Escape what could move the cursor or break the line: file names may hold anything."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text

@@ -24,6 +24,7 @@ def demo(
     """Train, release, verify and recommend on a million synthetic ratings."""
     from tacit.data.splits import random_split
     from tacit.data.synthetic import synthetic_ratings
+    from tacit.errors import CheckFailed
     from tacit.evaluate.metrics import rmse
     from tacit.privacy.budget import Budget
     from tacit.recommend.serve import Recommender
@@ -83,6 +84,8 @@ def demo(
             if output
             else "Keep the release with -o DIR; train on ratings of your own with tacit train.",
         )
+    if not verdict.passed:
+        raise CheckFailed("the release of the demo did not verify")
     if json:
         emit_json(_document(trained.certificate.to_dict(), errors, rows, verdict.passed))
 

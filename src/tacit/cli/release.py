@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.console import Json, count_option, emit_json, say, table
+from tacit.cli.console import Json, count_option, emit_json, printable, say, table
 
 if TYPE_CHECKING:
     from tacit.recommend.serve import Recommender
@@ -45,6 +45,7 @@ def verify(
     """
     from tacit import _validate
     from tacit.errors import CheckFailed
+    from tacit.privacy.certificate import rounded_up
     from tacit.privacy.ledger import Status
     from tacit.release.read import verify_release
     from tacit.release.sign import read_public_key
@@ -76,8 +77,8 @@ def verify(
         say(table(rows))
         if found is not None and found.epsilon is not None:
             say(
-                f"unit {found.unit}: epsilon = {found.epsilon:.6f} at delta = {found.delta:g}, "
-                f"mu = {found.mu:.6f}"
+                f"unit {found.unit}: epsilon = {rounded_up(found.epsilon, 6)} "
+                f"at delta = {found.delta:g}, mu = {rounded_up(found.mu or 0.0, 6)}"
             )
     if not verdict.passed:
         failed = ", ".join(check.name for check in verdict.checks if not check.passed)
@@ -121,7 +122,7 @@ def recommend(
     import polars as pl
 
     from tacit.data.ids import parse_id
-    from tacit.recommend.tables import id_column, read_table
+    from tacit.recommend.tables import find_ids, id_column, read_table
 
     loaded, recommender = _recommender(release, items, item_ids)
     identifier = parse_id(user, loaded.users.ids) if loaded.users is not None else user
@@ -129,10 +130,9 @@ def recommend(
     if exclude is not None:
         frame = read_table(exclude)
         unwanted = id_column(frame, "item", str(exclude))
-        columns = {name.strip().lower() for name in frame.columns}
-        owner = pl.Series([identifier] * len(frame))
-        if columns & {"user_id", "userid", "user", "customer_id"}:
-            owner = id_column(frame, "user", str(exclude))
+        owner = find_ids(frame, "user")
+        if owner is None:
+            owner = pl.Series([identifier] * len(frame))
         pairs = pl.DataFrame({"user_id": owner, "item_id": unwanted})
     found = recommender.recommend([identifier], count, exclude=pairs)
     rows = [
@@ -234,7 +234,11 @@ def _show(
         emit_json(head | {"items": rows})
         return
     lines = [
-        (f"{row['rank']}.", f"{row['score']:.3f}", f"{row['item_id']}  {row.get('title') or ''}")
+        (
+            f"{row['rank']}.",
+            f"{row['score']:.3f}",
+            printable(f"{row['item_id']}  {row.get('title') or ''}"),
+        )
         for row in rows
     ]
     say(table(lines) if lines else "nothing is left to show")

@@ -86,7 +86,9 @@ def train(
     ] = "ids",
     pseudonyms_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Private file for the map from ids to pseudonyms."),
+        typer.Option(
+            metavar="FILE", help="Private file (Parquet) for the map from ids to pseudonyms."
+        ),
     ] = None,
     sign: Annotated[
         Path | None,
@@ -97,7 +99,7 @@ def train(
         typer.Option(
             metavar="FILE",
             rich_help_panel=PAPER,
-            help="Write the item profiles, which were never noised and are private, to a file.",
+            help="Write the item profiles, never noised and private, to a Parquet file.",
         ),
     ] = None,
     epsilon_i: Annotated[Number, _paper("ε of one iteration, instead of --epsilon.")] = None,
@@ -125,7 +127,7 @@ def train(
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
     from tacit.data import load
-    from tacit.errors import InvalidParameter
+    from tacit.errors import InvalidParameter, TacitError
     from tacit.release.write import check_absent
     from tacit.solvers.names import make_solver
     from tacit.training import preview, run_folder
@@ -168,7 +170,10 @@ def train(
         seen = preview(ratings, chosen, budget, holdout=holdout, threads=threads)
         _show_preview(seen, chosen, json)
         return
+    if delta * ratings.shape[0] >= 1 and budget is not None:
+        warn(f"delta = {delta:g} is not below one over the number of users: choose a smaller one")
     release = output or Path()  # given, as was checked above
+    waited = run_folder(release).exists()
     try:
         with iterations_bar(solver) as steps:
             trained = run_training(
@@ -190,10 +195,20 @@ def train(
         if run_folder(release).exists():
             note("interrupted; the same command with --resume goes on, with the same noise")
         raise
+    except TacitError:
+        if run_folder(release).exists() and not waited:
+            note(
+                f"what was released so far counts; it is booked in {run_folder(release)}: go on "
+                "with --resume, or remove the folder to begin again"
+            )
+        raise
     _show_result(trained, json)
     fit = trained.fit
     if fit is not None and fit.private_items is not None and private_items_out is None:
-        note("the item profiles were never noised and are not in the release; see README")
+        note(
+            "the item profiles were never noised and are not in the release; "
+            "--private-items-out keeps them for you"
+        )
 
 
 def _budget(
@@ -235,8 +250,8 @@ def _show_preview(preview: "Preview", solver: "Solver", json: bool) -> None:
     if certificate:
         rows += [
             ("releases", f"{preview.releases:,}", "tables with noise"),
-            ("epsilon", f"{epsilon:.6f}", f"at delta = {delta:g}"),
-            ("mu", f"{mu:.6f}", "total Gaussian-DP parameter"),
+            ("epsilon", _up(epsilon), f"at delta = {delta:g}"),
+            ("mu", _up(mu), "total Gaussian-DP parameter"),
         ]
     rows += [
         ("time", _duration(preview.seconds), "about, on this machine"),
@@ -273,12 +288,18 @@ def _show_result(trained: "Trained", json: bool) -> None:
     say(f"release: {trained.release}")
     rows = [("status", certificate.status.value, "")]
     if certificate.epsilon is not None:
-        rows.append(("epsilon", f"{certificate.epsilon:.6f}", f"at delta = {certificate.delta:g}"))
-        rows.append(("mu", f"{certificate.mu:.6f}", "total Gaussian-DP parameter"))
+        rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))
+        rows.append(("mu", _up(certificate.mu), "total Gaussian-DP parameter"))
     rows.append(("time", _duration(trained.seconds), ""))
     remark = "owner's view: exact, not for publication"
     rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]
     say(table(rows))
+
+
+def _up(value: float | None) -> str:
+    from tacit.privacy.certificate import rounded_up
+
+    return "" if value is None else rounded_up(value, 6)
 
 
 def _duration(seconds: float) -> str:

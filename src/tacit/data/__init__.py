@@ -26,6 +26,7 @@ def load(
     from tacit.data import sources
     from tacit.data.columns import parse_columns
     from tacit.data.readers import read_ratings
+    from tacit.errors import InvalidDocument
 
     if sources.is_named(source):
         given = {"scale": scale, "columns": columns} | options
@@ -33,5 +34,7 @@ def load(
         return sources.load_named(
             str(source), timestamps=timestamps, progress=progress, licence=licence, **given
         )
+    if isinstance(source, str) and not sources.might_be_file(source):
+        raise InvalidDocument(f"there is no file and no named set {source!r}; see tacit data list")
     chosen = parse_columns(columns) if isinstance(columns, str) else columns
     return read_ratings(source, scale=scale, columns=chosen, timestamps=timestamps, **options)

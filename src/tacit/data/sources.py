@@ -178,6 +178,16 @@ def is_named(source: object) -> bool:
     return name in NAMED_SETS or name == "synthetic"
 
 
+def might_be_file(source: str) -> bool:
+    """Return whether `source` is a path that is there, a glob or a URL."""
+    if any(mark in source for mark in "*?[\0") or "://" in source:
+        return True
+    try:
+        return Path(source).exists()
+    except OSError:
+        return True  # the reader says what is wrong with it
+
+
 def load_named(
     source: str,
     *,

@@ -236,14 +236,14 @@ def _compare(where: str, stated: Any, computed: Any) -> None:
         _compare(part, stated[key], value)
 
 
-def _ceil(value: float, digits: int = 4) -> str:
+def rounded_up(value: float, digits: int = 4) -> str:
     """Return `value` with `digits` decimals, rounded up."""
     scale = 10.0**digits
     return f"{math.ceil(value * scale) / scale:.{digits}f}"
 
 
 def _group_epsilon(line: GroupLine) -> str:
-    return "no guarantee" if line.epsilon is None else f"epsilon = {_ceil(line.epsilon)}"
+    return "no guarantee" if line.epsilon is None else f"epsilon = {rounded_up(line.epsilon)}"
 
 
 def _lines(certificate: Certificate) -> list[str]:
@@ -258,24 +258,24 @@ def _lines(certificate: Certificate) -> list[str]:
     ]
     if certificate.epsilon is not None and certificate.mu is not None:
         lines += [
-            f"epsilon = {_ceil(certificate.epsilon)} at delta = {certificate.delta!r}; "
-            f"mu = {_ceil(certificate.mu, 6)}.",
+            f"epsilon = {rounded_up(certificate.epsilon)} at delta = {certificate.delta!r}; "
+            f"mu = {rounded_up(certificate.mu, 6)}.",
             "",
             "An attacker who knows everything else and wants to tell two neighbours apart:",
             *(
-                f"  at {100 * false:g} % false alarms detects at most {_ceil(100 * true, 2)} %"
+                f"  at {100 * false:g} % false alarms detects at most {rounded_up(100 * true, 2)} %"
                 for false, true in certificate.attacker
             ),
             "",
             "The same guarantee at other delta:",
             *(
-                f"  delta = {delta!r}: epsilon = {_ceil(epsilon)}"
+                f"  delta = {delta!r}: epsilon = {rounded_up(epsilon)}"
                 for delta, epsilon in certificate.curve
             ),
             "",
             f"{words.GROUP[certificate.unit]}:",
             *(
-                f"  {line.size}: mu = {_ceil(line.mu, 6)}, {_group_epsilon(line)}"
+                f"  {line.size}: mu = {rounded_up(line.mu, 6)}, {_group_epsilon(line)}"
                 for line in certificate.group
             ),
         ]

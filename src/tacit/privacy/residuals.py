@@ -39,6 +39,11 @@ def value_levels(ratio: float, least: int) -> int:
     A release that spends `ratio` = sensitivity/noise needs noise of at least SIGMA_MIN steps; the
     larger the ratio, the finer the grid must be.
     """
+    if ratio > sampler.RATIO_MAX:
+        raise InvalidParameter(
+            f"one release may spend at most mu = {sampler.RATIO_MAX:g}, this would be {ratio:g}; "
+            "choose a smaller epsilon or more iterations"
+        )
     needed = 2 * ratio * sampler.SIGMA_MIN / NORM
     return least if needed <= least else 2 ** math.ceil(math.log2(needed))
 

@@ -31,8 +31,8 @@ from tacit.privacy.ledger import FORMAT, VERSION, Ledger
 from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import NoiseSource, SecureNoise
 
-_BINDING = 2**47
-"""Stands for the whole run where a fingerprint is of an event; no run has so many events."""
+_BINDING, _START = 2**47, 2**47 + 1
+"""Stand for the whole run where a fingerprint is of an event; no run has so many events."""
 
 
 SECRET = ("key.json", "uses.jsonl", "state", "state.new")
@@ -138,6 +138,10 @@ class RunFolder:
             line = {"event": new[0], "uses": [asked[event] for event in new]}
             _append(self.path / "uses.jsonl", line)
             self._uses |= asked
+
+    def secret_seed(self) -> int:
+        """Return a seed that follows from the noise key and says nothing without it."""
+        return int(self.noise.fingerprint(_START, b"start"), 16)
 
     def save_state(self, position: int, content: bytes) -> None:
         """Keep what a solver needs to go on after `position` events, in place of what was kept."""

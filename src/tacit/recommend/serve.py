@@ -83,10 +83,11 @@ class Recommender:
         have seen. A release holds no history, so this comes from whoever calls.
         """
         table = self._user_table()
-        wanted = _series(users)
-        rows = _rows(wanted, table.ids, "user")
-        starts, columns = self._excluded(wanted, exclude)
+        # A user may come twice: what is excluded for one is excluded for all of them.
+        rows, places = np.unique(_rows(_series(users), table.ids, "user"), return_inverse=True)
+        starts, columns = self._excluded(table.ids.gather(rows), exclude)
         items, scores = self._best(table.factors[rows], count=count, starts=starts, columns=columns)
+        rows, items, scores = rows[places], items[places], scores[places]
         scores += (np.float32(self._mean) + table.biases[rows])[:, None]
         found = pl.DataFrame(
             {
@@ -111,6 +112,7 @@ class Recommender:
         """Return the best items for a profile that is not in the release, from `fold_in` say."""
         factors = np.asarray(factors, dtype=np.float32)
         width = self._items.factors.shape[1]
+        bias = _validate.finite("bias", bias, "it is a number")
         if factors.shape != (width,) or not np.isfinite(factors).all():
             raise InvalidParameter(f"a profile has {width} finite numbers here")
         known = _places(_series(exclude), self._items.ids)
@@ -231,10 +233,9 @@ def _catalogue(items: Table) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.fl
 
 def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:
     try:
-        series = ids if isinstance(ids, pl.Series) else pl.Series(list(ids))
-    except (TypeError, pl.exceptions.PolarsError):
+        return ids if isinstance(ids, pl.Series) else pl.Series(list(ids))
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
         raise InvalidParameter("ids must be all whole numbers or all text") from None
-    return series
 
 
 def _places(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:
@@ -243,8 +244,6 @@ def _places(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:
         return np.empty(0, dtype=np.int64)
     known = table.to_frame("id").with_columns(place=pl.Series(np.arange(len(table))))
     wanted = same_type(ids, table, "this list").alias("id")
-    if wanted.dtype != table.dtype:
-        known = known.with_columns(pl.col("id").cast(wanted.dtype))
     found = wanted.to_frame().join(
         known.unique("id", keep="first"), on="id", how="left", maintain_order="left"
     )

@@ -1,8 +1,10 @@
 """Tables that a recommender brings along: item profiles, histories to exclude, titles."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from tacit.data.columns import ALIASES
@@ -30,7 +32,7 @@ def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> T
     lengths = profile.list.len() if profile.dtype == pl.List else None
     found = profile.dtype.size if isinstance(profile.dtype, pl.Array) else None
     if lengths is not None and lengths.n_unique() == 1:
-        found = int(lengths[0])
+        found = int(lengths[0] or 0)
     if found != width:
         raise InvalidDocument(
             f"the profiles in {path} have length {found if found is not None else 'of all kinds'}, "
@@ -45,17 +47,18 @@ def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> T
                 "profile": profile.cast(pl.Array(pl.Float32, width)),
             }
         )
-    except pl.exceptions.PolarsError:
+    except (pl.exceptions.PolarsError, TypeError):
         raise InvalidDocument(f"{path} must hold numbers in its profiles and biases") from None
-    return checked_table(frame, "item_id", str(path), count=None, width=width)
+    return checked_table(frame, "item_id", str(path), width=width)
 
 
 def _from_array(path: Path, ids: str | Path | None, width: int) -> Table:
     if ids is None:
         raise InvalidDocument(f"{path} has no ids; give a table of them with --item-ids")
     try:
-        rows = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        loaded = np.load(path, allow_pickle=False)
+        rows: npt.NDArray[Any] = np.asarray(loaded)
+    except Exception:
         raise InvalidDocument(f"{path} is not an array that numpy saved") from None
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or rows.shape[1] != width:
         raise InvalidDocument(
@@ -73,7 +76,7 @@ def _from_array(path: Path, ids: str | Path | None, width: int) -> Table:
             ),
         }
     )
-    return checked_table(frame, "item_id", str(path), count=None, width=width)
+    return checked_table(frame, "item_id", str(path), width=width)
 
 
 def read_table(path: str | Path) -> pl.DataFrame:
@@ -85,6 +88,8 @@ def read_table(path: str | Path) -> pl.DataFrame:
         if start[:4] == b"PAR1":
             return pl.read_parquet(path)
         line = start.split(b"\n", 1)[0]
+        if b"::" in line:
+            return _double_colons(path.read_bytes())
         separator = max("\t,;|", key=lambda each: line.count(each.encode()))
         return pl.read_csv(path, separator=separator, infer_schema_length=10_000)
     except OSError as error:
@@ -97,26 +102,59 @@ def read_table(path: str | Path) -> pl.DataFrame:
         raise
 
 
-def id_column(frame: pl.DataFrame, role: str, source: str) -> pl.Series:
-    """Return the column of user or item ids of a table, by its usual names."""
+def _double_colons(content: bytes) -> pl.DataFrame:
+    """Return a table whose fields are separated by two colons, as MovieLens's older files are.
+
+    Without a header, its columns are taken to be id, title and others.
+    """
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    rows = [line.split("::") for line in text.splitlines() if line]
+    header = [field.strip().lower() for field in rows[0]]
+    if "title" not in header and "id" not in header:
+        header = ["id", "title", *(f"column_{place}" for place in range(2, len(rows[0])))]
+        rows = [[], *rows]
+    frame = pl.DataFrame(rows[1:], schema=header, orient="row")
+    numbers = frame[header[0]].cast(pl.Int64, strict=False)
+    return frame if numbers.has_nulls() else frame.with_columns(numbers)
+
+
+def find_ids(frame: pl.DataFrame, role: str) -> pl.Series | None:
+    """Return the column of user or item ids of a table, by its usual names, if there is one."""
     names = {name.strip().lower(): name for name in frame.columns}
-    for alias in (*ALIASES[role], "id"):
-        if alias in names:
-            return frame[names[alias]]
-    raise InvalidDocument(f"{source} has no column of {role} ids, such as {role}_id")
+    found = next((names[alias] for alias in ALIASES[role] if alias in names), None)
+    return frame[found] if found is not None else None
+
+
+def id_column(frame: pl.DataFrame, role: str, source: str) -> pl.Series:
+    """Return the column of ids of a table, which may also be called id."""
+    found = find_ids(frame, role)
+    if found is None and "id" in frame.columns:
+        found = frame["id"]
+    if found is None:
+        raise InvalidDocument(f"{source} has no column of {role} ids, such as {role}_id")
+    return found
 
 
 def same_type(ids: pl.Series, like: pl.Series, source: str) -> pl.Series:
-    """Return ids in the type of others, which they are to be compared with."""
+    """Return ids in the type of others, which they are to be compared with.
+
+    One that has no such form is not there: it becomes null.
+    """
     if ids.dtype == like.dtype:
         return ids
-    if ids.dtype.is_integer() and like.dtype.is_integer():
-        return ids.cast(pl.Int64)
-    try:
-        return ids.cast(like.dtype)
-    except pl.exceptions.PolarsError:
-        kind = "whole numbers" if like.dtype.is_integer() else "text"
-        raise InvalidDocument(f"the ids in {source} must be {kind}, as in the release") from None
+    if like.dtype.is_integer() and not (ids.dtype.is_integer() or ids.dtype == pl.String):
+        raise InvalidDocument(f"the ids in {source} must be whole numbers, as in the release")
+    if like.dtype == pl.String and not (ids.dtype.is_integer() or ids.dtype == pl.Null):
+        raise InvalidDocument(f"the ids in {source} must be text, as in the release")
+    if like.dtype.is_integer() and ids.dtype == pl.String:
+        known = ids.cast(like.dtype, strict=False)
+        if known.null_count() > ids.null_count():
+            raise InvalidDocument(f"the ids in {source} must be whole numbers, as in the release")
+        return known
+    return ids.cast(like.dtype, strict=False)
 
 
 def read_titles(path: str | Path, ids: pl.Series) -> dict[object, str]:
@@ -127,4 +165,8 @@ def read_titles(path: str | Path, ids: pl.Series) -> dict[object, str]:
     if title is None:
         raise InvalidDocument(f"{path} has no column title")
     keys = same_type(id_column(frame, "item", str(path)), ids, str(path))
-    return dict(zip(keys.to_list(), frame[title].cast(pl.String).to_list(), strict=True))
+    try:
+        texts = frame[title].cast(pl.String)
+    except pl.exceptions.PolarsError:
+        raise InvalidDocument(f"the titles in {path} must be text") from None
+    return dict(zip(keys.to_list(), texts.to_list(), strict=True))

@@ -11,6 +11,14 @@ _MEANING = {
     Status.NONE: "**It is not private and has no guarantee.**",
 }
 
+_CONTENTS = {
+    Status.PROVEN: "No ratings and no exact statistic of them are in these files.",
+    Status.CLAIMED: "No ratings are in these files, but what is in them depends on ratings in ways "
+    "that nobody has bounded.",
+    Status.VOID: "No ratings are in these files, but whoever repeats the noise can take it off.",
+    Status.NONE: "No ratings are in these files, but the profiles are exact functions of them.",
+}
+
 
 def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
     """Return the text of card.md; everything in it is public."""
@@ -37,7 +45,7 @@ def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
         "| `certificate.json` | the guarantee and the ledger that it is computed from |",
         "| `SHA256SUMS` | checksums; `sha256sum -c SHA256SUMS` checks them |",
         "",
-        "No ratings and no exact statistic of them are in these files.",
+        _CONTENTS[certificate.status],
         "",
         "## The guarantee",
         "",

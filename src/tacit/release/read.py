@@ -17,10 +17,21 @@ from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Status
 from tacit.release import bundle
 from tacit.release.bundle import Facts, Release, Table
+from tacit.release.card import card_text
 from tacit.release.sign import check_signature
 
-FILE_MAX = 64 * 2**30
-"""Largest file of a release, in bytes."""
+SMALL_MAX, TABLE_MAX = 2**20, 2**36
+"""Largest sizes of a release's texts and tables, in bytes; a ledger may be as long as any JSON."""
+
+NUMBER_MAX = 1e15
+"""Largest number in a profile: sums of products of such stay finite in 32 bits."""
+
+
+_LARGEST = {
+    bundle.CERTIFICATE: _json.SIZE_MAX,
+    bundle.ITEMS: TABLE_MAX,
+    bundle.USERS: TABLE_MAX,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +60,8 @@ def load_release(path: str | Path) -> Release:
     """Return a release whose files are whole and whose certificate follows from its ledger.
 
     Raises `CheckFailed` if it was changed, `InvalidDocument` if it is none or of a newer version.
-    Its status may be any: look at `release.certificate.status`.
+    Its status may be any: look at `release.certificate.status`. A signature is not looked at:
+    `verify_release` does that.
     """
     path = Path(path)
     files = _read_files(path)
@@ -68,9 +80,12 @@ def verify_release(
     Raises `InvalidDocument` only if there is no release at `path` at all.
     """
     path = Path(path)
-    files = _read_files(path)
     checks: list[Check] = []
     release: Release | None = None
+    try:
+        files = _read_files(path)
+    except CheckFailed as error:
+        return Verdict(checks=(Check(name="files", passed=False, detail=str(error)),), release=None)
 
     def check(name: str, look: Any) -> None:
         try:
@@ -106,7 +121,7 @@ def _check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) 
         raise CheckFailed("the release is not signed")
     key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
     whose = "the key given" if public_key is not None else f"the key {key}; whose it is, find out"
-    return f"signed with {whose}"
+    return f"its checksums are signed with {whose}"
 
 
 def _read_files(path: Path) -> dict[str, bytes]:
@@ -123,10 +138,11 @@ def _read_files(path: Path) -> dict[str, bytes]:
                 raise CheckFailed(f"the release {path} lacks {name}")
         for name in found:
             file = path / name
-            if name not in bundle.REQUIRED + bundle.OPTIONAL or not file.is_file():
+            is_plain = file.is_file() and not file.is_symlink()
+            if name not in bundle.REQUIRED + bundle.OPTIONAL or not is_plain:
                 raise CheckFailed(f"the release {path} has {name!r}, which does not belong there")
-            if file.stat().st_size > FILE_MAX:
-                raise CheckFailed(f"{name} is larger than any release")
+            if file.stat().st_size > _LARGEST.get(name, SMALL_MAX):
+                raise CheckFailed(f"{name} is larger than that of any release")
         return {name: (path / name).read_bytes() for name in found}
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no such name"
@@ -138,6 +154,10 @@ def _check_sums(files: dict[str, bytes]) -> str:
     stated = files[bundle.SUMS].decode("utf-8", errors="replace").splitlines(keepends=True)
     computed = [f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in covered]
     if stated != computed:
+        listed = {line.rstrip("\n").partition("  ")[2] for line in stated}
+        missing = sorted((listed & set(bundle.OPTIONAL)) - files.keys())
+        if missing:
+            raise CheckFailed(f"{missing[0]} is listed in {bundle.SUMS} but is not there")
         names = [
             name for name, line in zip(covered, computed, strict=True) if line not in stated
         ] or [bundle.SUMS]
@@ -150,7 +170,7 @@ def _parse(path: Path, files: dict[str, bytes]) -> Release:
     if not isinstance(document, dict) or document.get("format") != bundle.FORMAT:
         raise InvalidDocument(f"{bundle.CERTIFICATE} is not that of a release")
     version = document.get("version")
-    if isinstance(version, bool) or version != bundle.VERSION:
+    if type(version) is not int or version != bundle.VERSION:
         raise InvalidDocument(
             f"this Tacit reads releases of version {bundle.VERSION}, got version "
             f"{_validate.shown(version)}; use a newer Tacit"
@@ -170,6 +190,15 @@ def _parse(path: Path, files: dict[str, bytes]) -> Release:
     for name, count in ((bundle.USERS, facts.users), (bundle.ITEMS, facts.items)):
         if name not in files and count:
             raise CheckFailed(f"the facts count {count:,} rows of {name}, which is not there")
+    if not tables:
+        raise CheckFailed("the release has no profiles at all")
+    users = tables.get(bundle.USERS)
+    if (users is None) != (facts.user_ids == "none") or (
+        users is not None and facts.user_ids == "pseudonyms" and users.ids.dtype != pl.String
+    ):
+        raise CheckFailed("the facts do not say truly what users are called")
+    if files[bundle.CARD] != card_text(certificate, facts, list(tables)).encode():
+        raise CheckFailed(f"{bundle.CARD} does not say what follows from the certificate")
     return Release(
         path=path,
         certificate=certificate,
@@ -204,7 +233,7 @@ def _facts(document: object) -> Facts:
         facts = {
             "solver": _validate.text("solver", document["solver"], "name it"),
             "tacit": _validate.text("tacit", document["tacit"], "name it"),
-            "mean": _validate.finite("mean", document["mean"], "it is a number"),
+            "mean": _bounded(_validate.finite("mean", document["mean"], "it is a number")),
             "scale": Scale(**scale),
         }
     except InvalidInput:
@@ -212,31 +241,45 @@ def _facts(document: object) -> Facts:
     return Facts(**(document | facts))
 
 
+def _bounded(number: float) -> float:
+    if abs(number) > NUMBER_MAX:
+        raise InvalidDocument("the mean is larger than any rating")
+    return number
+
+
 def _table(content: bytes, name: str, id_name: str, count: int, width: int) -> Table:
     """Return a table of profiles, checking everything that its readers rely on."""
     damaged = InvalidDocument(f"{name} is not a table of profiles")
     try:
+        # The footer says how much there is, before any of it is unpacked.
+        lazy = pl.scan_parquet(io.BytesIO(content))
+        rows = lazy.select(pl.len()).collect().item()
+        if lazy.collect_schema().names() != [id_name, "bias", "profile"]:
+            raise damaged
+        if set(pl.read_parquet_metadata(io.BytesIO(content))) - {"ARROW:schema"}:
+            raise InvalidDocument(f"{name} carries more than a table")
+        if rows != count:
+            raise CheckFailed(f"{name} has {rows:,} rows where the facts count {count:,}")
         frame = pl.read_parquet(io.BytesIO(content), use_statistics=False)
+    except TacitError:
+        raise
     except Exception:
         raise damaged from None
     except BaseException as error:
         if type(error).__name__ == "PanicException":
             raise damaged from None
         raise
-    if frame.columns != [id_name, "bias", "profile"]:
-        raise damaged
-    return checked_table(frame, id_name, name, count=count, width=width)
+    return checked_table(frame, id_name, name, width=width)
 
 
-def checked_table(
-    frame: pl.DataFrame, id_name: str, name: str, *, count: int | None, width: int
-) -> Table:
+def checked_table(frame: pl.DataFrame, id_name: str, name: str, *, width: int) -> Table:
     """Return the profiles in a table with the columns `id_name`, bias and profile."""
     ids, biases, profiles = frame[id_name], frame["bias"], frame["profile"]
-    if not (ids.dtype.is_integer() or ids.dtype == pl.String):
+    is_number = ids.dtype.is_integer() and ids.dtype != pl.Int128
+    if not (is_number or ids.dtype == pl.String):
         raise InvalidDocument(f"the ids in {name} must be whole numbers or text")
-    if count is not None and len(frame) != count:
-        raise CheckFailed(f"{name} has {len(frame):,} rows where the facts count {count:,}")
+    if len(frame) == 0:
+        raise InvalidDocument(f"{name} has no rows")
     if ids.has_nulls() or ids.n_unique() != len(ids):
         raise InvalidDocument(f"the ids in {name} must be there, and each only once")
     if profiles.dtype != pl.Array(pl.Float32, width):
@@ -244,8 +287,10 @@ def checked_table(
     if biases.dtype != pl.Float32 or biases.has_nulls() or profiles.has_nulls():
         raise InvalidDocument(f"{name} must have a bias of 32 bits and a profile in every row")
     flat = profiles.explode() if width else pl.Series([], dtype=pl.Float32)
-    if flat.has_nulls() or not (flat.is_finite().all() and biases.is_finite().all()):
-        raise InvalidDocument(f"{name} holds something that is not a finite number")
+    for numbers in (flat, biases):
+        # What is not a number compares as greater.
+        if numbers.has_nulls() or not ((numbers.abs() < NUMBER_MAX) & numbers.is_finite()).all():
+            raise InvalidDocument(f"{name} holds something that is not a sensible number")
     factors = flat.to_numpy().reshape(len(frame), width)
     return Table(
         ids=ids,

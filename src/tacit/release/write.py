@@ -132,8 +132,14 @@ def write_private(table: pl.DataFrame, path: str | Path) -> Path:
     path = Path(path).absolute()
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(_parquet(table))
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(_parquet(table))
+                stream.flush()
+                os.fsync(stream.fileno())
+        except BaseException:
+            path.unlink()
+            raise
     except OSError as error:
         raise InvalidDocument(f"cannot write {path}: {error.strerror}") from None
     return path
@@ -145,7 +151,8 @@ def check_absent(path: str | Path) -> Path:
     if os.path.lexists(path):
         raise InvalidDocument(f"{path} exists already, and is never overwritten; choose another")
     if not path.parent.is_dir():
-        raise InvalidDocument(f"the folder {path.parent} does not exist; make it first")
+        lack = "is not a folder" if path.parent.exists() else "does not exist; make it first"
+        raise InvalidDocument(f"the folder {path.parent} {lack}")
     return path
 
 

@@ -37,6 +37,9 @@ class Session:
     ----------
     seed
         Public; draws the initial profiles and never touches noise.
+    user_seed
+        Secret; draws the users' initial profiles instead. Profiles stay near where they began, so
+        a public start tells in which order the users came, and pseudonyms would hide nothing.
     threads
         How many threads to use; all processors when omitted.
     noise
@@ -48,6 +51,7 @@ class Session:
     """
 
     seed: int = 0
+    user_seed: int | None = None
     threads: int | None = None
     noise: NoiseSource | None = None
     folder: RunFolder | None = None
@@ -58,6 +62,13 @@ class Session:
             raise InvalidParameter("seed must be a whole number")
         if not 0 <= self.seed < SEED_MAX:
             raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
+
+    def starts(self) -> tuple[np.random.Generator, np.random.Generator]:
+        """Return what draws the initial profiles of items and of users."""
+        public = np.random.default_rng(self.seed)
+        if self.user_seed is None:
+            return public, public
+        return public, np.random.default_rng(self.user_seed)
 
 
 PLAIN = Session()

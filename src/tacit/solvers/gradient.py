@@ -111,7 +111,7 @@ class GradientSolver:
             noise = [door.noise_scale(query, self.share) for query in sums.queries]
             return descent.step(number, state, released, noise)
 
-        state = run.steps(self.iterations, lambda: descent.begin(session.seed), step)
+        state = run.steps(self.iterations, lambda: descent.begin(session), step)
         ledger = run.finish()
         mean, users, items = descent.profiles(state)
         return Fit(
@@ -136,7 +136,7 @@ class GradientSolver:
         if budget is None:
             return []
         gate, descent = Gate(budget=budget, unit=Unit.VALUE), _Descent(self, ratings, budget)
-        sides = descent.sides(descent.begin(0))
+        sides = descent.sides(descent.begin(PLAIN))
         return [
             gate.plan(query, self.share)
             for number in range(self.iterations)
@@ -177,11 +177,13 @@ class _Descent:
         # How many releases the noise of the result is spread over, about.
         self._spread = max(0.7 * averaged, 1 / min(1.0, solver.step_size))
 
-    def begin(self, seed: int) -> State:
-        """Return the profiles before the first step, from the public seed."""
-        random = np.random.default_rng(seed)
-        users, items = self.pairs.shape
-        rows = [random.normal(size=(n, self._solver.factors + 1)) for n in (users, items)]
+    def begin(self, session: Session) -> State:
+        """Return the profiles before the first step."""
+        of_items, of_users = session.starts()
+        rows = [
+            random.normal(size=(count, self._solver.factors + 1))
+            for random, count in zip((of_users, of_items), self.pairs.shape, strict=True)
+        ]
         for side in rows:
             side *= self._priors
             side[:, 0] = 0

@@ -79,12 +79,12 @@ class NonPrivateSolver:
         }
 
         def begin() -> State:
-            random = np.random.default_rng(session.seed)
+            of_items, of_users = session.starts()
             spread = 0.1 * math.sqrt(ratings.scale.range / 4)
             users, items = ratings.shape
             rows = {
                 name: random.normal(scale=spread, size=(count, self.factors + 1))
-                for name, count in (("users", users), ("items", items))
+                for name, count, random in (("users", users, of_users), ("items", items, of_items))
             }
             for row in rows.values():
                 row[:, 0] = 0

@@ -56,6 +56,10 @@ FALSE_THEOREM = (
 )
 CENTRED = "Ratings were centred by exact item means, which the claimed bound does not count."
 STOPPED = "The run stopped by its training error, which depends on the ratings."
+LARGE = (
+    "epsilon_i is not below 1, where the classical Gaussian mechanism that the claim builds on "
+    "does not hold."
+)
 NARROW = "The noise was scaled for a range below that of the declared scale."
 
 
@@ -153,7 +157,7 @@ class PaperSolver:
             return descent.step(number, state, released, measurement.private)
 
         state = run.steps(
-            solver.iterations, lambda: descent.begin(session.seed), step, solver._has_settled
+            solver.iterations, lambda: descent.begin(session), step, solver._has_settled
         )
         return Fit(
             solver=self.name,
@@ -172,7 +176,7 @@ class PaperSolver:
         solver = self.with_epsilon_i(budget)
         gate = Gate(budget=solver._claimed_budget(), unit=Unit.VALUE)
         descent = _Descent(replace(solver, centre=Centre.NONE), ratings)
-        query = descent.measurement(0, descent.begin(0)).query
+        query = descent.measurement(0, descent.begin(PLAIN)).query
         query = replace(query, flaw=solver._flaw(ratings.scale.range))
         return [
             gate.plan(replace(query, purpose=_purpose(number)), solver._share(gate))
@@ -200,6 +204,8 @@ class PaperSolver:
             flaws.append(STOPPED)
         if self.tau is not None and self.tau < scale_range:
             flaws.append(NARROW)
+        if self.epsilon_i is not None and self.epsilon_i >= 1:
+            flaws.append(LARGE)
         return " ".join(flaws)
 
     def _has_settled(self, state: State) -> bool:
@@ -231,11 +237,12 @@ class _Descent:
         """Return the ratings, centred, on the grid. Reads private data."""
         return self._pairs.values(ratings, self._grid, self.means)
 
-    def begin(self, seed: int) -> State:
+    def begin(self, session: Session) -> State:
         """Return the profiles before the first step: standard normals, scaled to norm 1."""
-        random = np.random.default_rng(seed)
-        users, items = self._pairs.shape
-        rows = [random.normal(size=(n, self._solver.factors)) for n in (items, users)]
+        rows = [
+            random.normal(size=(count, self._solver.factors))
+            for random, count in zip(session.starts(), self._pairs.shape[::-1], strict=True)
+        ]
         items_rows, user_rows = (each / np.linalg.norm(each, axis=1)[:, None] for each in rows)
         return {"users": user_rows, "items": items_rows, "errors": np.empty(0)}
 
