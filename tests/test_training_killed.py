@@ -93,10 +93,11 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 def test_memory_on_movielens(real_set: Any, tmp_path: Path) -> None:
     real_set("ml-1m.zip")
     code = (
-        "import resource, sys\n"
+        "import sys\n"
         "from tacit.cli.app import run\n"
+        "from tacit.training import _peak_memory\n"
         "assert run(sys.argv[1:]) == 0\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)\n"
+        "print(_peak_memory())\n"
     )
     arguments = ["train", "ml-1m", "-o", str(tmp_path / "r"), "--epsilon", "10", "--factors", "20"]
     result = subprocess.run(

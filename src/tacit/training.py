@@ -199,13 +199,12 @@ def preview(
     if events:
         certificate = Certificate.from_ledger(Ledger(events), _delta(solver, budget))
     seconds = _estimate(ratings, solver, budget, threads)
-    unit = 1 if sys.platform == "darwin" else 1024
     return Preview(
         status=certificate.status if certificate else Status.NONE,
         releases=len(events),
         certificate=certificate,
         seconds=seconds,
-        memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit,
+        memory=_peak_memory(),
     )
 
 
@@ -237,6 +236,17 @@ def _estimate(
         each = (marks[-1] - marks[2]) / (_TRIAL - 1)
         return marks[1] - marks[0] + each * total
     return perf_counter() - marks[0]
+
+
+def _peak_memory() -> int:
+    """Return the most memory that this process has had resident, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        # getrusage would count the memory of the process that started this one, too.
+        (line,) = [each for each in status.read_text().splitlines() if each.startswith("VmHWM")]
+        return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def run_folder(output: str | Path) -> Path:
