@@ -1,6 +1,7 @@
 """The fused pass: exact, the same everywhere, and never more sensitive than booked."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,56 +199,45 @@ def test_what_does_not_fit_is_refused() -> None:
         Side(np.ones((3, 2)), np.ones(2), np.zeros(3))
 
 
+def call_kernel(
+    ratings: Ratings, both: tuple[Side, Side], columns: Any, width: int, portable: bool = False
+) -> None:
+    """Call the kernel itself, which has to guard its memory."""
+    pairs, (users, items) = RatedPairs(ratings), both
+    _core.residual_sums(
+        pairs.starts,
+        columns,
+        pairs.values(ratings, GRID),
+        (GRID.lowest, GRID.highest),
+        (GRID.lowest, GRID.highest),
+        0,
+        users.packed,
+        users.lines(1, 1),
+        items.packed,
+        items.lines(1, 1),
+        np.empty((ratings.shape[0], width), dtype=np.int64),
+        np.zeros((ratings.shape[1], width), dtype=np.int64),
+        np.empty(ratings.shape[0], dtype=np.int64),
+        0,
+        ratings.shape[0],
+        portable=portable,
+    )
+
+
 @pytest.mark.parametrize("portable", [False, True])
 def test_columns_out_of_range_are_refused_by_the_kernel(portable: bool) -> None:
     ratings = random_ratings()
-    pairs = RatedPairs(ratings)
-    users, items = sides(ratings, 4)
     for bad in (-1, ratings.shape[1]):
-        columns = pairs.columns.copy()
+        columns = RatedPairs(ratings).columns.copy()
         columns[5] = bad
         with pytest.raises(IndexError, match="no features"):
-            _core.residual_sums(
-                pairs.starts,
-                columns,
-                pairs.values(ratings, GRID),
-                (GRID.lowest, GRID.highest),
-                (GRID.lowest, GRID.highest),
-                0,
-                users.packed,
-                users.lines(1, 1),
-                items.packed,
-                items.lines(1, 1),
-                np.empty((ratings.shape[0], 4), dtype=np.int64),
-                np.zeros((ratings.shape[1], 4), dtype=np.int64),
-                np.empty(ratings.shape[0], dtype=np.int64),
-                0,
-                ratings.shape[0],
-                portable=portable,
-            )
+            call_kernel(ratings, sides(ratings, 4), columns, 4, portable)
 
 
 def test_the_kernel_refuses_a_stride_that_is_too_long() -> None:
     ratings = random_ratings()
-    pairs, (users, items) = RatedPairs(ratings), sides(ratings, 40)
     with pytest.raises(ValueError, match="width"):
-        _core.residual_sums(
-            pairs.starts,
-            pairs.columns,
-            pairs.values(ratings, GRID),
-            (GRID.lowest, GRID.highest),
-            (GRID.lowest, GRID.highest),
-            0,
-            users.packed,
-            users.lines(1, 1),
-            items.packed,
-            items.lines(1, 1),
-            np.empty((ratings.shape[0], 20), dtype=np.int64),
-            np.zeros((ratings.shape[1], 20), dtype=np.int64),
-            np.empty(ratings.shape[0], dtype=np.int64),
-            0,
-            ratings.shape[0],
-        )
+        call_kernel(ratings, sides(ratings, 40), RatedPairs(ratings).columns, 20)
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 0.999, 1.0, 3.7, 10.0])

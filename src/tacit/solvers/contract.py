@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tacit import _validate
 from tacit.data.ratings import Ratings
 from tacit.data.scale import Scale
 from tacit.errors import InvalidParameter
@@ -147,6 +148,16 @@ class Solver(Protocol):
 def settings(solver: Any) -> dict[str, Any]:
     """Return a solver's configuration as JSON types."""
     return asdict(solver)
+
+
+def check_descent(solver: Any, most_factors: int) -> None:
+    """Raise unless factors, iterations and, where there is one, the step size make sense."""
+    factors = _validate.positive_integer("factors", solver.factors, "5 to 50 are common")
+    if factors > most_factors:
+        raise InvalidParameter(f"factors must be at most {most_factors:,}, got {factors:,}")
+    _validate.positive_integer("iterations", solver.iterations, "see the solver's default")
+    if hasattr(solver, "step_size"):
+        _validate.positive("step_size", solver.step_size, "see the solver's default")
 
 
 def check_budget(solver: "Solver", budget: Budget | None) -> None:

@@ -33,6 +33,7 @@ from tacit.solvers.contract import (
     Profiles,
     Session,
     check_budget,
+    check_descent,
     check_ratings,
     settings,
 )
@@ -87,11 +88,7 @@ class GradientSolver:
     averaged: float = 0.5
 
     def __post_init__(self) -> None:
-        factors = _validate.positive_integer("factors", self.factors, "5 to 50 are common")
-        if factors > FACTORS_MAX:
-            raise InvalidParameter(f"factors must be at most {FACTORS_MAX:,}, got {factors:,}")
-        _validate.positive_integer("iterations", self.iterations, "10 to 100 are common")
-        _validate.positive("step_size", self.step_size, "0.3 is usual")
+        check_descent(self, FACTORS_MAX)
         _validate.positive("regularization", self.regularization, "1 is usual")
         if not 0 <= _validate.finite("averaged", self.averaged, "0.5 is usual") <= 1:
             raise InvalidParameter(f"averaged must lie between 0 and 1, got {self.averaged}")

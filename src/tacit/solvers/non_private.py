@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from tacit import _core, _parallel, _validate
 from tacit.data.ratings import Csr, Ratings
-from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.units import Unit
@@ -19,6 +18,7 @@ from tacit.solvers.contract import (
     Profiles,
     Session,
     check_budget,
+    check_descent,
     check_ratings,
     settings,
 )
@@ -58,10 +58,7 @@ class NonPrivateSolver:
     regularization: float = 0.03
 
     def __post_init__(self) -> None:
-        factors = _validate.positive_integer("factors", self.factors, "10 to 100 are common")
-        if factors > FACTORS_MAX:
-            raise InvalidParameter(f"factors must be at most {FACTORS_MAX:,}, got {factors:,}")
-        _validate.positive_integer("iterations", self.iterations, "10 to 20 are common")
+        check_descent(self, FACTORS_MAX)
         _validate.positive("regularization", self.regularization, "0.03 is usual")
 
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:

@@ -37,7 +37,15 @@ from tacit.privacy.residuals import (
     value_levels,
 )
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import PLAIN, Fit, Profiles, Session, check_ratings, settings
+from tacit.solvers.contract import (
+    PLAIN,
+    Fit,
+    Profiles,
+    Session,
+    check_descent,
+    check_ratings,
+    settings,
+)
 from tacit.solvers.gradient import FACTORS_MAX
 from tacit.solvers.run import Run, State
 
@@ -113,11 +121,7 @@ class PaperSolver:
     tolerance: float | None = None
 
     def __post_init__(self) -> None:
-        factors = _validate.positive_integer("factors", self.factors, "the paper uses 20")
-        if factors > FACTORS_MAX:
-            raise InvalidParameter(f"factors must be at most {FACTORS_MAX:,}, got {factors:,}")
-        _validate.positive_integer("iterations", self.iterations, "the paper runs hundreds")
-        _validate.positive("step_size", self.step_size, "the paper uses 5e-4")
+        check_descent(self, FACTORS_MAX)
         if _validate.finite("regularization", self.regularization, "the paper uses 0") < 0:
             raise InvalidParameter(f"regularization must not be negative: {self.regularization}")
         _validate.positive("norm_bound", self.norm_bound, "the paper uses 1")

@@ -1,0 +1,156 @@
+"""Damaged and forged releases under fitting checksums: one clear error each."""
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tacit.errors import CheckFailed, InvalidDocument, TacitError
+from tacit.release import bundle
+from tacit.release.read import load_release, verify_release
+from tests.release.helpers import copy, reseal
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"users": 7},
+        {"items": -1},
+        {"factors": 3},
+        {"mean": "3"},
+        {"mean": None},
+        {"solver": "a\nb"},
+        {"settings": 3},
+        {"scale": {"low": 5, "high": 1, "step": 1}},
+        {"scale": {"low": 1}},
+        {"user_ids": "names"},
+        {"user_ids": "none"},
+        {"user_ids": "pseudonyms"},
+        {"mean": 1e300},
+        {"settings": {"x": float("inf")}},
+        {"more": 1},
+    ],
+)
+def test_facts_that_cannot_be_are_refused(
+    signed: Path, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.CERTIFICATE
+    document = json.loads(file.read_text())
+    text = json.dumps(document | {"facts": document["facts"] | change})
+    file.write_text(text.replace("Infinity", "1e999"))
+    reseal(release)
+    with pytest.raises((InvalidDocument, CheckFailed)):
+        load_release(release)
+    assert not verify_release(release).passed
+
+
+def with_profile(frame: pl.DataFrame, number: float | None) -> pl.DataFrame:
+    rows = [[0.5, number], *frame["profile"].to_list()[1:]]
+    return frame.with_columns(profile=pl.Series(rows, dtype=pl.Array(pl.Float32, 2)))
+
+
+@pytest.mark.parametrize(
+    "break_table",
+    [
+        lambda f: f.with_columns(bias=pl.lit(None, dtype=pl.Float32)),
+        lambda f: f.with_columns(bias=pl.lit(float("nan"), dtype=pl.Float32)),
+        lambda f: f.with_columns(bias=pl.col("bias").cast(pl.Float64)),
+        lambda f: f.with_columns(bias=pl.lit(1e30, dtype=pl.Float32)),
+        lambda f: with_profile(f, float("nan")),
+        lambda f: with_profile(f, float("-inf")),
+        lambda f: with_profile(f, None),
+        lambda f: f.with_columns(profile=pl.lit(None, dtype=pl.Array(pl.Float32, 2))),
+        lambda f: f.with_columns(item_id=pl.col("item_id").cast(pl.Int128)),
+        lambda f: f.clear(),
+        lambda f: f.with_columns(item_id=pl.lit(1)),
+        lambda f: f.with_columns(item_id=pl.lit(None, dtype=pl.Int64)),
+        lambda f: f.with_columns(item_id=pl.col("item_id").cast(pl.Float64)),
+        lambda f: f.with_columns(profile=pl.col("profile").cast(pl.List(pl.Float32))),
+        lambda f: f.drop("bias"),
+        lambda f: f.head(3),
+        lambda f: f.with_columns(more=1),
+    ],
+)
+def test_tables_that_cannot_be_are_refused(signed: Path, tmp_path: Path, break_table: Any) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.ITEMS
+    break_table(pl.read_parquet(file)).write_parquet(file)
+    reseal(release)
+    with pytest.raises((InvalidDocument, CheckFailed)):
+        load_release(release)
+
+
+def test_fuzzed_releases_never_crash_the_loader(signed: Path, tmp_path: Path) -> None:
+    """Damage under fitting checksums, as a forger would send: one clear error, or a release."""
+    chance = random.Random(2)  # noqa: S311 what to damage
+    for number in range(300):
+        release = copy(signed / "release", tmp_path / f"r{number}")
+        file = release / chance.choice([bundle.CERTIFICATE, bundle.ITEMS, bundle.USERS])
+        content = bytearray(file.read_bytes())
+        for _ in range(chance.choice([1, 1, 3, 30])):
+            place = chance.randrange(len(content) or 1)
+            match chance.randrange(4):
+                case 0:
+                    content[place : place + 1] = bytes([chance.randrange(256)])
+                case 1:
+                    del content[place : place + chance.randrange(1, 40)]
+                case 2:
+                    content[place:place] = chance.randbytes(chance.randrange(1, 9))
+                case _:
+                    content = content[: place + 1]
+        file.write_bytes(bytes(content))
+        reseal(release)
+        try:
+            load_release(release)
+        except TacitError as error:
+            assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff\xfe", b"[" * 100000, b"NaN"])
+def test_a_certificate_that_is_none(signed: Path, tmp_path: Path, content: bytes) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    (release / bundle.CERTIFICATE).write_bytes(content)
+    reseal(release)
+    with pytest.raises(InvalidDocument):
+        load_release(release)
+
+
+def test_what_is_no_release(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "none", tmp_path / "file", tmp_path / "empty", "a\0b", "x" * 5000):
+        with pytest.raises(InvalidDocument):
+            load_release(path)
+
+
+def test_a_release_must_have_profiles(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    for name in (bundle.ITEMS, bundle.USERS):
+        (release / name).unlink()
+    file = release / bundle.CERTIFICATE
+    document = json.loads(file.read_text())
+    document["facts"] |= {"users": 0, "items": 0, "user_ids": "none"}
+    file.write_text(json.dumps(document))
+    reseal(release)
+    assert not verify_release(release).passed
+
+
+def test_files_that_are_far_too_large_are_not_read(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    os.truncate(release / bundle.CARD, 2**35)
+    with pytest.raises(CheckFailed, match="larger"):
+        load_release(release)
+
+
+def test_tables_carry_nothing_else(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.ITEMS
+    pl.read_parquet(file).write_parquet(file, metadata={"ratings": "5, 4, 1"})
+    reseal(release)
+    with pytest.raises(InvalidDocument, match="more than a table"):
+        load_release(release)
