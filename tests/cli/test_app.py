@@ -46,6 +46,7 @@ def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
         assert phrase in result.stdout
 
 
+@pytest.mark.slow
 def test_demo_for_machines(tacit: RunTacit, tmp_path: Path) -> None:
     document = json.loads(tacit("demo", "--json", "-o", tmp_path / "release").stdout)
     assert document["certificate"]["status"] == "proven" and document["verified"]

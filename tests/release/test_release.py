@@ -104,6 +104,7 @@ def test_only_a_proven_release_passes_by_default(
     assert "**" in card and "guarantee is proven" not in card
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_is_caught(signed: Path, tmp_path: Path) -> None:
     """Every byte of every file of a small signed release, one bit of it at a time."""
     key = read_public_key(signed / "key.pub")
