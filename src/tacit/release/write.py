@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -211,12 +211,12 @@ def _frame(profiles: Profiles, id_name: str) -> pl.DataFrame:
 
 
 def _facts(fit: Fit, users_out: UsersOut) -> Facts:
-    """Return what is public about a release under unit `value`, whose mask is public."""
+    """Return what stands beside the certificate: public facts, counts of rows among them."""
     return Facts(
         solver=fit.solver,
         settings=dict(fit.settings),
         tacit=__version__,
-        scale=replace(fit.scale),
+        scale=fit.scale,
         mean=fit.mean,
         factors=fit.users.factors.shape[1],
         users=0 if users_out is UsersOut.NONE else len(fit.users.ids),

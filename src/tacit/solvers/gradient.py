@@ -6,8 +6,8 @@ both be published (docs/proofs/gradient.md). Three things cost nothing and gain 
 
 - biases are one more coordinate of a profile, multiplied with a constant feature;
 - a step is divided by the curvature that the released features and the public numbers of ratings
-  tell, n·E[f fᵀ], and by a ridge that grows with the noise, so that twenty steps go as far as
-  thousands of plain ones;
+  tell, n·E[f fᵀ], and by a ridge that grows with the noise, so that a few dozen
+  steps are enough;
 - the iterates of the last steps are averaged, and their noise with them.
 """
 
@@ -44,7 +44,7 @@ Rows = npt.NDArray[np.float64]
 FACTORS_MAX = 4096
 
 VALUE_LEVELS = 64
-"""Steps of the value grid, at least: rounding adds a hundredth of the usual error of a rating."""
+"""Steps of the value grid, at least: rounding errors are far below the usual error of a rating."""
 
 # What is assumed of ratings in advance, on a scale of width 4: deviations of a rating from its
 # prediction, of a bias, and of what the factors add. Only the ridge depends on them.
