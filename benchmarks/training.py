@@ -19,7 +19,7 @@ from tacit.errors import TacitError
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import PLAIN
-from tacit.solvers.paper import PaperSolver, _Descent
+from tacit.solvers.paper import PaperSolver, PaperDescent
 
 # Milliseconds per iteration by the number of factors, ε_i = 0.5: figure 16 of the paper.
 P100 = {
@@ -68,13 +68,13 @@ def ratings_at_hand() -> tuple[Ratings, str]:
 
 def _tacit(ratings: Ratings, factors: int) -> Callable[[], None]:
     solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
-    gate = Gate(budget=solver._claimed_budget(), unit=Unit.VALUE)
-    descent = _Descent(solver, ratings)
+    gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE)
+    descent = PaperDescent(solver, ratings)
     values, state = descent.values(ratings), descent.begin(PLAIN)
 
     def iterate() -> None:
         measurement = descent.measurement(0, state)
-        released = gate.release(measurement, values, share=solver._share(gate))
+        released = gate.release(measurement, values, share=solver.share(gate))
         descent.step(0, state, released, measurement.private)
 
     return iterate

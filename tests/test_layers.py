@@ -26,6 +26,7 @@ LAYERS = [
     "recommend",
     "evaluate",
     "training",
+    "paper",
     "cli",
 ]
 

@@ -1,11 +1,11 @@
-"""Files that must reach the disk, and never replace others."""
+"""Files that must reach the disk, whole or not at all."""
 
 import os
 import secrets
 import shutil
 from pathlib import Path
 
-from tacit.errors import InvalidDocument
+from tacit.errors import InvalidDocument, InvalidInput
 
 
 def sync(path: Path) -> None:
@@ -32,3 +32,17 @@ def deliver(source: Path, target: Path) -> None:
         source.unlink()
     except OSError as error:
         raise InvalidDocument(f"cannot write {target}: {error.strerror}") from None
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file in one step, so that an older one of the name stays whole on failure."""
+    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"cannot write {path}: {reason}") from None

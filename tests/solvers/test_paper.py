@@ -25,8 +25,8 @@ from tacit.solvers.paper import (
     LARGE,
     NARROW,
     STOPPED,
+    PaperDescent,
     PaperSolver,
-    _Descent,
 )
 from tests.solvers.helpers import BUDGET, random_ratings, replaced
 
@@ -187,9 +187,9 @@ def test_neighbours_differ_by_more_than_claimed() -> None:
     )
     ratings = load(frame, scale="1:5:1")
     neighbour = replaced(ratings, 0, 1.0)
-    worlds = [(data, _Descent(SOLVER, data)) for data in (ratings, neighbour)]
+    worlds = [(data, PaperDescent(SOLVER, data)) for data in (ratings, neighbour)]
     states = [descent.begin(PLAIN) for _, descent in worlds]
-    gate = Gate(budget=SOLVER._claimed_budget(), unit="value", noise=InsecureTestNoise(1))
+    gate = Gate(budget=SOLVER.claimed_budget(), unit="value", noise=InsecureTestNoise(1))
     changes = []
     for number in range(SOLVER.iterations):
         measurements = [
@@ -200,7 +200,7 @@ def test_neighbours_differ_by_more_than_claimed() -> None:
         sums = [m.exact(v) for m, v in zip(measurements, values, strict=True)]
         claimed = measurements[0].query.sensitivity
         changes.append(np.linalg.norm((sums[0] - sums[1]).astype(float)) / claimed)
-        released = gate.release(measurements[0], values[0], share=SOLVER._share(gate))
+        released = gate.release(measurements[0], values[0], share=SOLVER.share(gate))
         states = [
             descent.step(number, state, released, m.private)
             for (_, descent), state, m in zip(worlds, states, measurements, strict=True)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tacit._version import __version__
-from tacit.cli import budget, data, demo, doctor, release, train
+from tacit.cli import budget, data, demo, doctor, paper, release, train
 from tacit.cli.console import fail, prepare, warn
 from tacit.errors import CheckFailed, TacitError
 
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
+app.add_typer(paper.app, name="paper")
 app.command(name="demo", epilog="Example: tacit demo")(demo.demo)
 app.command(name="doctor", epilog="Example: tacit doctor --json")(doctor.doctor)
 

@@ -3,6 +3,9 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
+
+from tacit.cli.console import note
 
 
 @contextmanager
@@ -55,3 +58,55 @@ def iterations_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     ) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+LINE_SECONDS = 30.0
+"""How often long work without a terminal says how far it is."""
+
+
+@contextmanager
+def cells_bar(title: str) -> Iterator[Callable[[int, int, float], None]]:
+    """Yield a function to call with the cells done, in all, and the part of the work done.
+
+    Without a terminal, a line now and then tells how far it is: such work may take hours.
+    """
+    start = said = monotonic()
+    first: list[float] = []
+
+    def left(share: float) -> str:
+        first[:] = first or [share]
+        done = share - first[0]
+        if done <= 0 or share >= 1:
+            return ""
+        return f"about {duration((monotonic() - start) * (1 - share) / done)} left"
+
+    if not sys.stderr.isatty():
+
+        def line(done: int, total: int, share: float) -> None:
+            nonlocal said
+            remaining = left(share)
+            if remaining and monotonic() - said > LINE_SECONDS:
+                said = monotonic()
+                note(f"{title}: {done} of {total}, {remaining}")
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TimeElapsedColumn
+
+    columns = ("{task.description}", BarColumn(), "{task.fields[count]}", TimeElapsedColumn())
+    with Progress(
+        *columns, "{task.fields[left]}", console=Console(stderr=True), transient=True
+    ) as bar:
+        task = bar.add_task(title, total=1.0, count="", left="")
+        yield lambda done, total, share: bar.update(
+            task, completed=share, count=f"{done}/{total}", left=left(share)
+        )
+
+
+def duration(seconds: float) -> str:
+    """Return a time span for people."""
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

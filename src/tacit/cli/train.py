@@ -15,7 +15,7 @@ from tacit.cli.data import (
     SeparatorOption,
     Source,
 )
-from tacit.cli.progress import bytes_bar, iterations_bar
+from tacit.cli.progress import bytes_bar, duration, iterations_bar
 
 if TYPE_CHECKING:
     from tacit.privacy.budget import Budget
@@ -30,6 +30,12 @@ PAPER = "Options of --solver paper"
 
 def _paper(help_text: str) -> Any:
     option = number_option(help_text)
+    option.rich_help_panel = PAPER
+    return option
+
+
+def _paper_count(help_text: str) -> Any:
+    option = count_option(help_text)
     option.rich_help_panel = PAPER
     return option
 
@@ -119,9 +125,12 @@ def train(
     tolerance: Annotated[
         Number,
         _paper(
-            "Stop when the training error falls by less: depends on the ratings, "
-            "the claim does not cover it."
+            "Stop when the training error falls by less within --patience iterations: depends "
+            "on the ratings, the claim does not cover it."
         ),
+    ] = None,
+    patience: Annotated[
+        Count, _paper_count("Iterations that --tolerance looks back on; 15 when omitted.")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -150,6 +159,7 @@ def train(
         centre=centre,
         tau=tau,
         tolerance=tolerance,
+        patience=patience,
     )
     budget = _budget(chosen, epsilon, delta, epsilon_i)
     with bytes_bar(source) as progress:
@@ -254,7 +264,7 @@ def _show_preview(preview: "Preview", solver: "Solver", json: bool) -> None:
             ("mu", _up(mu), "total Gaussian-DP parameter"),
         ]
     rows += [
-        ("time", _duration(preview.seconds), "about, on this machine"),
+        ("time", duration(preview.seconds), "about, on this machine"),
         ("memory", f"{preview.memory / 2**20:,.0f} MiB", "about, ratings included"),
     ]
     say(f"dry run of {solver.name}: nothing was released")
@@ -290,7 +300,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
     if certificate.epsilon is not None:
         rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))
         rows.append(("mu", _up(certificate.mu), "total Gaussian-DP parameter"))
-    rows.append(("time", _duration(trained.seconds), ""))
+    rows.append(("time", duration(trained.seconds), ""))
     remark = "owner's view: exact, not for publication"
     rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]
     say(table(rows))
@@ -300,10 +310,3 @@ def _up(value: float | None) -> str:
     from tacit.privacy.certificate import rounded_up
 
     return "" if value is None else rounded_up(value, 6)
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

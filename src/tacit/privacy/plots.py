@@ -1,11 +1,11 @@
 """Plots of what releases cost. Needs the extra `plots`; reads public numbers only."""
 
 import io
-import secrets
 from pathlib import Path
 
+from tacit._files import replace_file
 from tacit._optional import require
-from tacit.errors import InvalidInput, InvalidParameter
+from tacit.errors import InvalidParameter
 from tacit.privacy.accounting.accounts import ACCOUNTANTS, account
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -46,21 +46,7 @@ def plot_accountants(path: str | Path, ratios: list[tuple[float, int]], delta: f
     axes.legend()
     drawn = io.BytesIO()
     figure.savefig(drawn, format=path.suffix.lower().lstrip("."), dpi=150)
-    _replace(path, drawn.getvalue())
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file in one step, so that an older plot of the name stays whole on failure."""
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
-    try:
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"cannot write {path}: {reason}") from None
+    replace_file(path, drawn.getvalue())
 
 
 def _counts(total: int) -> list[int]:

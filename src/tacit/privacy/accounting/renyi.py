@@ -9,7 +9,7 @@ import math
 
 from scipy.optimize import minimize_scalar
 
-from tacit.privacy.accounting.gaussian import check_delta, check_mu
+from tacit.privacy.accounting.gaussian import check_delta, check_epsilon, check_mu
 
 
 def epsilon_zcdp(delta: float, mu: float) -> float:
@@ -21,6 +21,15 @@ def epsilon_zcdp(delta: float, mu: float) -> float:
     log_inverse = -math.log(check_delta(delta))
     rho = check_mu(mu) ** 2 / 2
     return rho + 2 * math.sqrt(rho * log_inverse)
+
+
+def mu_at_zcdp(epsilon: float, delta: float) -> float:
+    """Return the μ whose `epsilon_zcdp` at `delta` is `epsilon`: the inverse, not a guarantee."""
+    log_inverse = -math.log(check_delta(delta))
+    epsilon = check_epsilon(epsilon)
+    # ε = ρ + 2√(ρ ln 1/δ), solved for √ρ without cancellation.
+    root = epsilon / (math.sqrt(log_inverse + epsilon) + math.sqrt(log_inverse))
+    return math.sqrt(2) * root
 
 
 def best_order(delta: float, mu: float) -> float:

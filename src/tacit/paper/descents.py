@@ -1,0 +1,96 @@
+"""Algorithm 1 step by step, as the experiments need to watch it.
+
+What a step shows is exact and private, errors and item profiles included: the owner's own view, or
+that of a researcher on a public set.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.ratings import Ratings
+from tacit.paper.published import DELTA, DELTA_I, Configuration, PaperSet
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.noise.source import NoiseSource
+from tacit.privacy.open_door import OpenDoor
+from tacit.privacy.units import Unit
+from tacit.solvers.contract import Session
+from tacit.solvers.paper import Centre, PaperDescent, PaperSolver
+from tacit.solvers.run import State
+
+
+class Protocol(StrEnum):
+    """As the experiments were run, recovered from the figures, or as the paper prints it."""
+
+    AS_RUN = "as-run"
+    AS_PRINTED = "as-printed"
+
+
+def paper_solver(
+    configuration: Configuration, data: PaperSet, protocol: Protocol, iterations: int
+) -> PaperSolver:
+    """Return the algorithm for a point of a figure.
+
+    As run, ratings are centred by exact item means and τ is the largest rating; as printed, neither
+    holds. Without noise, ε_i only chooses the grid.
+    """
+    as_run = protocol is Protocol.AS_RUN
+    return PaperSolver(
+        factors=configuration.factors,
+        step_size=configuration.step_size,
+        iterations=iterations,
+        epsilon_i=configuration.epsilon_i or 0.5,
+        delta_i=DELTA_I,
+        delta=DELTA,
+        centre=Centre.ITEM_MEAN if as_run else Centre.NONE,
+        tau=data.tau if as_run else None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One iteration: the state before it, the exact gradient of the users, what was released.
+
+    `exact` and `released` (n_u × k) are in the units of the ratings, `scale` is the noise of one
+    coordinate; `state` holds users, items and the errors before earlier steps.
+    """
+
+    number: int
+    state: State
+    exact: npt.NDArray[np.float64]
+    released: npt.NDArray[np.float64]
+    scale: float
+    error: float
+
+
+def descend(
+    solver: PaperSolver,
+    ratings: Ratings,
+    *,
+    noised: bool = True,
+    seed: int = 0,
+    threads: int | None = None,
+    noise: NoiseSource | None = None,
+) -> Iterator[Step]:
+    """Yield the iterations of Algorithm 1, up to `solver.iterations`. Reads private data."""
+    door: Gate | OpenDoor
+    if noised:
+        door = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE, noise=noise, threads=threads)
+        share = solver.share(door)
+    else:
+        door, share = OpenDoor(unit=Unit.VALUE, threads=threads), 0.0
+    descent = PaperDescent(solver, ratings, threads)
+    values = descent.values(ratings)
+    state = descent.begin(Session(seed=seed))
+    scale = door.noise_scale(descent.measurement(0, state).query, share)
+    for number in range(solver.iterations):
+        measurement = descent.measurement(number, state)
+        released = door.release(measurement, values, share=share)
+        after = descent.step(number, state, released, measurement.private)
+        exact = np.multiply(measurement.private.users, measurement.query.step, dtype=np.float64)
+        yield Step(number, state, exact, released, scale, float(after["errors"][-1]))
+        state = after
+    door.close()

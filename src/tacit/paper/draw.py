@@ -1,0 +1,122 @@
+"""Draws reproduced figures, with the paper's own points over them. Needs the extra `plots`."""
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from tacit._optional import require
+from tacit.paper.figures import Point
+from tacit.paper.published import NON_PRIVATE, Axis, Figure, Quantity
+
+_PANELS = (
+    ((Quantity.RMSE,), "RMSE on the training ratings"),
+    ((Quantity.RMSE_TEST,), "RMSE on held-out ratings (90/10)"),
+    ((Quantity.EPSILON_PAPER, Quantity.EPSILON_EXACT), "overall ε at δ = 1e-5"),
+    ((Quantity.MS,), "milliseconds an iteration"),
+)
+_AXES = {
+    Axis.ITERATIONS: "iterations",
+    Axis.EPSILON_I: "ε_i of one iteration",
+    Axis.FACTORS: "length of a profile, k (the paper's n)",
+    Axis.STEP_SIZE: "step size (the paper's μ)",
+}
+# Colours that people with colour blindness can tell apart (Okabe and Ito).
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
+    """Return a figure as PNG and SVG, by the ending of the file."""
+    shown = [
+        (group, title)
+        for group, title in _PANELS
+        if any(point.quantity in group for point in points)
+    ]
+    canvas = require("matplotlib.figure", extra="plots").Figure(
+        figsize=(5.2 * len(shown), 4.4), layout="constrained"
+    )
+    panels = canvas.subplots(1, len(shown), squeeze=False)[0]
+    names = list(dict.fromkeys(curve.series for curve in figure.curves))
+    colours = dict(zip(names, _COLOURS, strict=False))
+    for panel, (group, title) in zip(panels, shown, strict=True):
+        for quantity in group:
+            for name in names:
+                _draw_line(panel, figure, points, name, quantity, colours[name])
+        panel.set(title=title, xlabel=_AXES[figure.axis])
+        panel.grid(alpha=0.3)
+        if Quantity.MS in group or Quantity.EPSILON_PAPER in group:
+            panel.set_yscale("log")
+        handles, labels = panel.get_legend_handles_labels()
+        if handles:
+            panel.legend(handles, labels, fontsize=7)
+    errors = [
+        panel
+        for panel, (group, _) in zip(panels, shown, strict=True)
+        if group[0] in (Quantity.RMSE, Quantity.RMSE_TEST)
+    ]
+    if len(errors) == 2:  # on one scale, so that the gap between the two can be seen
+        errors[0].sharey(errors[1])
+        errors[0].autoscale_view()
+    canvas.suptitle(f"Figure {figure.number}: {figure.title}", fontsize=11)
+    return {ending: _saved(canvas, ending) for ending in ("png", "svg")}
+
+
+def _draw_line(
+    panel: Any,
+    figure: Figure,
+    points: Sequence[Point],
+    series: str,
+    quantity: Quantity,
+    colour: str,
+) -> None:
+    line = [point for point in points if (point.series, point.quantity) == (series, quantity)]
+    if line:
+        is_exact = quantity is Quantity.EPSILON_EXACT
+        panel.errorbar(
+            [point.x for point in line],
+            [point.y for point in line],
+            yerr=[point.spread or 0.0 for point in line] if line[0].spread else None,
+            color=colour,
+            linestyle=":" if is_exact else "-",
+            linewidth=1.4,
+            marker=None if figure.axis is Axis.ITERATIONS else ".",
+            label=_label(series, quantity),
+        )
+    published = [
+        curve for curve in figure.curves if (curve.series, curve.quantity) == (series, quantity)
+    ]
+    for curve in published:
+        limit = max((point.x for point in line), default=0)
+        shown = [(x, y) for x, y in curve.points if x <= limit]
+        panel.plot(
+            [x for x, _ in shown],
+            [y for _, y in shown],
+            color=colour,
+            linestyle="none",
+            marker="o",
+            markersize=4 if figure.axis is Axis.ITERATIONS else 7,
+            markerfacecolor="none",
+            label="the paper's points" if series in (published_last(figure), "rmse") else None,
+        )
+
+
+def published_last(figure: Figure) -> str:
+    """Return the last line of a figure's legend: the one that explains the paper's markers."""
+    return figure.curves[-1].series
+
+
+def _label(series: str, quantity: Quantity) -> str:
+    if series in ("rmse", "overall_epsilon"):
+        names = {
+            Quantity.EPSILON_PAPER: "by the paper's formula",
+            Quantity.EPSILON_EXACT: "exact",
+        }
+        return names.get(quantity, "here")
+    name = "without noise" if series == NON_PRIVATE else series.replace("eps_i=", "ε_i = ")
+    return f"{name}, exact" if quantity is Quantity.EPSILON_EXACT else name
+
+
+def _saved(canvas: Any, ending: str) -> bytes:
+    content = io.BytesIO()
+    metadata = {"Date": None} if ending == "svg" else None
+    canvas.savefig(content, format=ending, dpi=110, metadata=metadata)
+    return content.getvalue()

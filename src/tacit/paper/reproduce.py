@@ -1,0 +1,122 @@
+"""`tacit paper figure`: runs what figures need, draws them, writes them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit import _json
+from tacit._files import replace_file
+from tacit._optional import require
+from tacit.data.sources import load_named
+from tacit.errors import InvalidDocument
+from tacit.paper.cells import Cell
+from tacit.paper.draw import draw_figure
+from tacit.paper.figures import Point, Settings, cells_of, points_of
+from tacit.paper.published import Figure, Quantity, figure, figures
+from tacit.paper.runner import Progress, run_cells
+from tacit.paper.times import time_points
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduced:
+    """A reproduced figure: its points, how they were made, and where it was written."""
+
+    figure: Figure
+    points: tuple[Point, ...]
+    settings: Settings
+    folder: Path
+
+    def path(self, ending: str) -> Path:
+        """Return the figure's file of a kind: png, svg or json."""
+        return self.folder / f"figure-{self.figure.number:02}.{ending}"
+
+    def deviations(self, quantity: Quantity) -> list[float]:
+        """Return how far points are from the paper's, where they are comparable."""
+        return [
+            point.y - point.paper
+            for point in self.points
+            if point.quantity is quantity and point.paper is not None
+        ]
+
+
+def reproduce(
+    numbers: Sequence[int],
+    folder: Path,
+    settings: Settings | None = None,
+    *,
+    jobs: int | None = None,
+    progress: Progress = lambda done, total, share: None,
+    timing: Callable[[int, int], None] = lambda done, total: None,
+    written: Callable[[Reproduced], None] = lambda reproduced: None,
+) -> list[Reproduced]:
+    """Reproduce figures into a folder, as figure-NN.png, .svg and .json; older ones are replaced.
+
+    Times are measured last, when nothing else runs. `written` is called with each figure as soon as
+    it is there.
+    """
+    settings = settings or Settings()
+    require("matplotlib.figure", extra="plots")
+    chosen = [figure(number) for number in sorted(set(numbers))]
+    folder.mkdir(parents=True, exist_ok=True)
+    cells: dict[Cell, float] = {}
+    for each in chosen:
+        cells |= _longest_first(cells_of(each, settings), cells)
+    traces = run_cells(cells.items(), jobs=jobs, progress=progress)
+    done = []
+    for each in chosen:
+        points = points_of(each, settings, traces)
+        if each.curves[0].quantity is Quantity.MS:
+            points = time_points(each, load_named(each.data.source), settings, timing)
+        result = Reproduced(figure=each, points=tuple(points), settings=settings, folder=folder)
+        _write(result)
+        written(result)
+        done.append(result)
+    return done
+
+
+def _longest_first(cells: dict[Cell, float], known: dict[Cell, float]) -> dict[Cell, float]:
+    new = [cell for cell in cells if cell not in known]
+    return {cell: cells[cell] for cell in sorted(new, key=lambda cell: -cells[cell])}
+
+
+def _write(result: Reproduced) -> None:
+    document = {
+        "figure": result.figure.number,
+        "title": result.figure.title,
+        "protocol": result.settings.protocol.value,
+        "stop": result.settings.stop.value,
+        "seeds": result.settings.seeds,
+        "max_factors": result.settings.max_factors,
+        "points": [point.to_dict() for point in result.points],
+    }
+    for ending, content in draw_figure(result.figure, result.points).items():
+        replace_file(result.path(ending), content)
+    replace_file(result.path("json"), _json.dumps(document).encode())
+
+
+def read_reproduced(folder: Path) -> list[Reproduced]:
+    """Return the figures in a folder."""
+    results = []
+    for number in figures():
+        path = folder / f"figure-{number:02}.json"
+        if path.exists():
+            results.append(_read(path, number))
+    return results
+
+
+def _read(path: Path, number: int) -> Reproduced:
+    document: dict[str, Any] = _json.read(path)
+    try:
+        settings = Settings(
+            protocol=document["protocol"],
+            stop=document["stop"],
+            seeds=document["seeds"],
+            max_factors=document["max_factors"],
+        )
+        points = tuple(Point.from_dict(point) for point in document["points"])
+        if document["figure"] != number:
+            raise ValueError(number)
+    except (KeyError, TypeError, ValueError):
+        raise InvalidDocument(f"{path} is not a figure that tacit paper figure wrote") from None
+    return Reproduced(figure=figure(number), points=points, settings=settings, folder=path.parent)
