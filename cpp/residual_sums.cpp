@@ -1,6 +1,7 @@
 #include "residual_sums.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -27,6 +28,26 @@ inline std::int32_t residual(const Residuals& pass, float prediction, std::int32
   return static_cast<std::int32_t>(rounded) - std::clamp(value, pass.lowest, pass.highest);
 }
 
+// The prediction of a rating, in steps of the grid of values; the sum of 16-bit products is exact.
+inline float prediction(const Residuals& pass, const Side& rows, std::size_t row,
+                        const Side& columns, std::size_t column, std::size_t width) {
+  const std::int16_t* own = rows.features + row * pass.stride;
+  const std::int16_t* other = columns.features + column * pass.stride;
+  std::int32_t product = 0;
+  for (std::size_t k = pass.first; k < width; ++k) product += own[k] * other[k];
+  const float *first = rows.lines + 2 * row, *second = columns.lines + 2 * column;
+  return (first[0] + second[0]) + (first[1] * second[1]) * static_cast<float>(product);
+}
+
+// Add residual times feature to the sums of a row and of a column.
+inline void add_one(std::int32_t r, const std::int16_t* own, const std::int16_t* other,
+                    std::size_t width, std::int64_t* row_sum, std::int64_t* column_sum) {
+  for (std::size_t k = 0; k < width; ++k) {
+    row_sum[k] += std::int64_t{r} * other[k];
+    column_sum[k] += std::int64_t{r} * own[k];
+  }
+}
+
 void check_columns(std::uint32_t largest, const Side& columns) {
   if (largest >= columns.rows) throw std::out_of_range("a column has no features");
 }
@@ -37,25 +58,16 @@ void pass_portable(const Residuals& pass, const Side& rows, const Side& columns,
   for (std::size_t row = begin; row < end; ++row) {
     const std::int16_t* own = rows.features + row * pass.stride;
     std::int64_t* row_sum = out.row_sums + row * width;
-    const float base = rows.lines[2 * row], scale = rows.lines[2 * row + 1];
     std::fill_n(row_sum, width, 0);
     std::int64_t squares = 0;
     for (std::int64_t entry = pass.starts[row]; entry < pass.starts[row + 1]; ++entry) {
       const auto column = static_cast<std::uint32_t>(pass.columns[entry]);
       check_columns(column, columns);
       const std::int16_t* other = columns.features + column * pass.stride;
-      std::int64_t* column_sum = out.column_sums + column * width;
-      std::int32_t product = 0;
-      for (std::size_t k = pass.first; k < width; ++k) product += own[k] * other[k];
-      const float* line = columns.lines + 2 * column;
-      const float prediction =
-          (base + line[0]) + (scale * line[1]) * static_cast<float>(product);
-      const std::int32_t r = residual(pass, prediction, pass.values[entry]);
+      const float predicted = prediction(pass, rows, row, columns, column, width);
+      const std::int32_t r = residual(pass, predicted, pass.values[entry]);
       squares += std::int64_t{r} * r;
-      for (std::size_t k = 0; k < width; ++k) {
-        row_sum[k] += r * other[k];
-        column_sum[k] += r * own[k];
-      }
+      add_one(r, own, other, width, row_sum, out.column_sums + column * width);
     }
     out.squares[row] = squares;
   }
@@ -156,6 +168,9 @@ struct Pass {
   std::int32_t* const column_sums = kept.data;
   const std::int16_t* const all_features = columns.features;
   const float* const all_lines = columns.lines;
+  // Residuals beyond are rare, whatever is allowed, and added apart.
+  const std::int32_t usual = static_cast<std::int32_t>(std::min<std::int64_t>(
+      pass.largest(), std::max(255, pass.highest - pass.lowest)));
   static constexpr int room = N ? N : Residuals::stride_max / lanes;
 
   std::size_t count() const { return N ? N : pass.stride / lanes; }
@@ -180,13 +195,14 @@ struct Pass {
       sum_low[n] = sum_high[n] = zero;
     }
     own[0] = _mm512_maskz_mov_epi16(static_cast<__mmask32>(~((1ull << pass.first) - 1)), own[0]);
-    __m512i squares = zero;
+    __m512i squares = zero, largest = zero;
     // The residuals of a batch take long to arrive: the next batch is begun before one is added.
     Batch batches[2];
-    measure(batches[0], row, own, entry, stop, squares);
+    const std::int64_t begin = entry;
+    measure(batches[0], row, own, entry, stop, squares, largest);
     for (int now = 0; entry < stop; now = 1 - now) {
       entry += batch;
-      if (entry < stop) measure(batches[1 - now], row, own, entry, stop, squares);
+      if (entry < stop) measure(batches[1 - now], row, own, entry, stop, squares, largest);
       add(batches[now], low, high, sum_low, sum_high);
     }
     for (std::size_t n = 0; n < count(); ++n) {
@@ -199,6 +215,7 @@ struct Pass {
     out.squares[row] += _mm512_reduce_add_epi64(
         _mm512_add_epi64(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(squares)),
                          _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(squares, 1))));
+    if (_mm512_reduce_max_epi32(largest) > usual) [[unlikely]] add_far(row, begin, stop);
   }
 
   // The residuals of up to 16 ratings from `entry` on.
@@ -206,7 +223,8 @@ struct Pass {
                                                                  const __m512i* own,
                                                                  std::int64_t entry,
                                                                  std::int64_t stop,
-                                                                 __m512i& squares) const {
+                                                                 __m512i& squares,
+                                                                 __m512i& largest) const {
     const std::size_t stride = count() * lanes;
     now.columns = pass.columns + entry;
     now.size = static_cast<int>(std::min<std::int64_t>(batch, stop - entry));
@@ -226,10 +244,30 @@ struct Pass {
         products[i] = product(own, columns.features + column * stride);
       }
     }
-    const __m512i r = residuals(row, entry, now.size, lines, sum_lanes(products));
+    const __m512i all = residuals(row, entry, now.size, lines, sum_lanes(products));
+    const __m512i size = _mm512_abs_epi32(all);
+    const __m512i r =
+        _mm512_maskz_mov_epi32(_mm512_cmple_epi32_mask(size, _mm512_set1_epi32(usual)), all);
+    largest = _mm512_max_epi32(largest, size);
     squares = _mm512_add_epi32(squares, _mm512_mullo_epi32(r, r));
     const __m512i next = _mm512_slli_epi32(_mm512_alignr_epi32(_mm512_setzero_si512(), r, 1), 16);
     _mm512_store_si512(now.residuals, _mm512_mask_blend_epi16(0xaaaaaaaau, r, next));
+  }
+
+  // Add the rare residuals of ratings [entry, stop) that 32-bit sums leave out.
+  __attribute__((noinline)) void add_far(std::size_t row, std::int64_t entry,
+                                         std::int64_t stop) const {
+    const std::int16_t* own = rows.features + row * pass.stride;
+    std::int64_t* row_sum = out.row_sums + row * out.width;
+    for (; entry < stop; ++entry) {
+      const auto column = static_cast<std::size_t>(pass.columns[entry]);
+      const std::int16_t* other = columns.features + column * pass.stride;
+      const std::int32_t r =
+          residual(pass, prediction(pass, rows, row, columns, column, out.width), pass.values[entry]);
+      if (std::abs(r) <= usual) continue;
+      add_one(r, own, other, out.width, row_sum, out.column_sums + column * out.width);
+      out.squares[row] += std::int64_t{r} * r;
+    }
   }
 
   // Add residual times feature to the sums of the row and of the columns.
@@ -325,7 +363,7 @@ struct Pass {
     std::fill(out.squares + begin, out.squares + end, 0);
     // A row meets a column once: so many rows, or ratings of one row, keep every sum in 32 bits.
     const auto safe = std::max<std::int64_t>(
-        1, (std::int64_t{1} << 31) / (pass.largest() * Residuals::norm + 1) - 1);
+        1, (std::int64_t{1} << 31) / (std::int64_t{usual} * Residuals::norm + 1) - 1);
     // Features and sums of so many columns stay in the second cache.
     const std::size_t tile = std::max<std::size_t>(64, (768 << 10) / (pass.stride * 6));
     std::vector<std::int64_t> places(pass.starts + begin, pass.starts + end);

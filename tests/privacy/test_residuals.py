@@ -13,7 +13,15 @@ from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.privacy.events import Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
-from tacit.privacy.residuals import LANES, NORM, RatedPairs, ResidualSums, Side, value_levels
+from tacit.privacy.residuals import (
+    LANES,
+    NORM,
+    RatedPairs,
+    ResidualSums,
+    Side,
+    reach_max,
+    value_levels,
+)
 from tacit.privacy.residuals_reference import reference_tables
 from tests.solvers.helpers import random_ratings, replaced
 
@@ -61,6 +69,36 @@ def test_the_pass_matches_the_reference(
     assert np.array_equal(tables.users, expected.users)
     assert np.array_equal(tables.items, expected.items)
     assert tables.squares == expected.squares
+
+
+@pytest.mark.parametrize("length", [2.0, 6.0, 12.0, 1000.0])
+@pytest.mark.parametrize("portable", [False, True])
+def test_residuals_far_beyond_the_scale_are_exact_too(length: float, portable: bool) -> None:
+    """Few, most or all residuals are too large for the usual sums."""
+    ratings = random_ratings(3, 70, 50, density=0.7)
+    both = sides(ratings, 20, 5, length)
+    reach = reach_max(GRID)
+    measurement = sums(ratings, *both, reach=reach, portable=portable)
+    tables = measurement.tables(RatedPairs(ratings).values(ratings, GRID), threads=2)
+    expected = reference_tables(ratings, *both, GRID, first=0, reach=reach)
+    assert np.array_equal(tables.users, expected.users)
+    assert np.array_equal(tables.items, expected.items)
+    assert tables.squares == expected.squares
+
+
+@pytest.mark.parametrize("bounds", [(1, 5), (-4, 4), (100000, 100004)])
+@pytest.mark.parametrize("levels", [64, 128, 4096, 16384])
+def test_the_farthest_reach_is_allowed_and_no_more(bounds: tuple[int, int], levels: int) -> None:
+    ratings = random_ratings(0)
+    grid = ValueGrid.for_scale(*bounds, levels)
+    both = sides(ratings, 3)
+    try:
+        sums(ratings, *both, values=grid, reach=0)
+    except InvalidParameter:
+        return  # too far from zero for any
+    sums(ratings, *both, values=grid, reach=reach_max(grid))
+    with pytest.raises(InvalidParameter):
+        sums(ratings, *both, values=grid, reach=reach_max(grid) + 1)
 
 
 @pytest.mark.parametrize("shape", [(900, 60), (60, 900)])

@@ -17,13 +17,13 @@ from tests.solvers.helpers import BUDGET, random_ratings
 
 def spied_states(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     states: list[dict[str, Any]] = []
-    original = gradient._Descent.step
+    original = gradient.GradientDescent.step
 
     def step(self: Any, *arguments: Any) -> Any:
         states.append(original(self, *arguments))
         return states[-1]
 
-    monkeypatch.setattr(gradient._Descent, "step", step)
+    monkeypatch.setattr(gradient.GradientDescent, "step", step)
     return states
 
 
@@ -47,7 +47,7 @@ def test_the_pass_predicts_what_the_profiles_say(
     """The error that the pass sees is that of mean + biases + product at the same iterate."""
     ratings = random_ratings(3, users=50, items=30, scale=scale)
     solver = NonPrivateGradientSolver(factors=3, iterations=4)
-    descent = gradient._Descent(solver, ratings, None)
+    descent = gradient.GradientDescent(solver, ratings, None)
     states = spied_states(monkeypatch)
     solver.fit(ratings)
     unit = ratings.scale.range / 4

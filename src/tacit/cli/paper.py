@@ -39,7 +39,14 @@ Stop = Annotated[
         "comes closest to it: paper, rule."
     ),
 ]
-Seeds = Annotated[int, count_option("Runs of each point, with seeds 0, 1, …; means are drawn.")]
+Seeds = Annotated[int, count_option("Runs of each point, with consecutive seeds; means are drawn.")]
+FirstSeed = Annotated[
+    int | None,
+    count_option(
+        "First public seed, of start and split; when omitted 0, or in figures 1 and 4 starts that "
+        "begin to fall when the paper's do."
+    ),
+]
 MaxFactors = Annotated[
     int | None,
     count_option("Longest profiles k; 60 when omitted, no limit where only times are measured."),
@@ -56,6 +63,7 @@ def figure(
     protocol: Protocol = "as-run",
     stop: Stop = "paper",
     seeds: Seeds = 1,
+    first_seed: FirstSeed = None,
     max_factors: MaxFactors = None,
     jobs: Jobs = None,
     json: Json = False,
@@ -71,6 +79,7 @@ def figure(
         protocol=protocol,  # type: ignore[arg-type]
         stop=stop,  # type: ignore[arg-type]
         seeds=seeds,
+        first_seed=first_seed,
         max_factors=max_factors,
     )
     results = _run(_numbers(numbers), output, settings, jobs)

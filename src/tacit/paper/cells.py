@@ -100,7 +100,7 @@ def run_cell(
     if cell.held_out:
         ratings, test = random_split(ratings, HOLDOUT, cell.seed)
     most = cell.iterations or ITERATIONS_MAX
-    solver = paper_solver(cell.configuration, cell.paper_set, cell.protocol, most)
+    solver = paper_solver(cell.configuration, cell.protocol, ratings.scale, most)
     marks = _marks(cell.iterations)
     errors: list[float] = []
     held: list[tuple[int, float]] = []

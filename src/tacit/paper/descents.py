@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
-import numpy.typing as npt
-
 from tacit.data.ratings import Ratings
-from tacit.paper.published import DELTA, DELTA_I, Configuration, PaperSet
+from tacit.data.scale import Scale
+from tacit.paper.published import DELTA, DELTA_I, Configuration
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.open_door import OpenDoor
@@ -30,7 +28,7 @@ class Protocol(StrEnum):
 
 
 def paper_solver(
-    configuration: Configuration, data: PaperSet, protocol: Protocol, iterations: int
+    configuration: Configuration, protocol: Protocol, scale: Scale, iterations: int
 ) -> PaperSolver:
     """Return the algorithm for a point of a figure.
 
@@ -46,23 +44,16 @@ def paper_solver(
         delta_i=DELTA_I,
         delta=DELTA,
         centre=Centre.ITEM_MEAN if as_run else Centre.NONE,
-        tau=data.tau if as_run else None,
+        tau=scale.high if as_run else None,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One iteration: the state before it, the exact gradient of the users, what was released.
-
-    `exact` and `released` (n_u × k) are in the units of the ratings, `scale` is the noise of one
-    coordinate; `state` holds users, items and the errors before earlier steps.
-    """
+    """One iteration: the state before it, with the errors before earlier ones, and the error."""
 
     number: int
     state: State
-    exact: npt.NDArray[np.float64]
-    released: npt.NDArray[np.float64]
-    scale: float
     error: float
 
 
@@ -85,12 +76,10 @@ def descend(
     descent = PaperDescent(solver, ratings, threads)
     values = descent.values(ratings)
     state = descent.begin(Session(seed=seed))
-    scale = door.noise_scale(descent.measurement(0, state).query, share)
     for number in range(solver.iterations):
         measurement = descent.measurement(number, state)
         released = door.release(measurement, values, share=share)
         after = descent.step(number, state, released, measurement.private)
-        exact = np.multiply(measurement.private.users, measurement.query.step, dtype=np.float64)
-        yield Step(number, state, exact, released, scale, float(after["errors"][-1]))
+        yield Step(number, state, float(after["errors"][-1]))
         state = after
     door.close()

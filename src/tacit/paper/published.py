@@ -45,14 +45,13 @@ class Axis(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperSet:
-    """A data set of the paper: what Tacit calls it, its size there, and the paper's τ."""
+    """A data set of the paper: what Tacit calls it, and its size there."""
 
     source: str
     title: str
     users: int
     items: int
     ratings: int
-    tau: float
 
     def is_like(self, ratings: int) -> bool:
         """Return whether a set of so many ratings is the paper's, but for some hundredths."""
@@ -66,7 +65,6 @@ SETS = {
         users=6040,
         items=3706,
         ratings=1_000_209,
-        tau=5,
     ),
     "netflix-slice": PaperSet(
         source="netflix:paper",
@@ -74,7 +72,6 @@ SETS = {
         users=11_345,
         items=5466,
         ratings=5_360_000,
-        tau=5,
     ),
     "animereco-slice": PaperSet(
         source="anime:paper",
@@ -82,7 +79,6 @@ SETS = {
         users=4623,
         items=2772,
         ratings=1_540_000,
-        tau=10,
     ),
 }
 

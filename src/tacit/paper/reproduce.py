@@ -87,6 +87,7 @@ def _write(result: Reproduced) -> None:
         "protocol": result.settings.protocol.value,
         "stop": result.settings.stop.value,
         "seeds": result.settings.seeds,
+        "first_seed": result.settings.first_seed,
         "max_factors": result.settings.max_factors,
         "points": [point.to_dict() for point in result.points],
     }
@@ -112,6 +113,7 @@ def _read(path: Path, number: int) -> Reproduced:
             protocol=document["protocol"],
             stop=document["stop"],
             seeds=document["seeds"],
+            first_seed=document["first_seed"],
             max_factors=document["max_factors"],
         )
         points = tuple(Point.from_dict(point) for point in document["points"])

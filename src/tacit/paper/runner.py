@@ -1,17 +1,12 @@
 """Runs cells, several at a time, and keeps what is done."""
 
-import multiprocessing
-import signal
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
+from functools import lru_cache, partial
 
-from tacit import _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.data.sources import load_named
-from tacit.errors import InvalidInput
 from tacit.paper.cells import Cell, Trace, data_digest, keep, kept, run_cell
+from tacit.paper.processes import job_count, run_tasks
 
 Progress = Callable[[int, int, float], None]
 """Called with the cells done, the cells in all, and the part of the work that is done."""
@@ -25,19 +20,16 @@ def run_cells(
 ) -> dict[Cell, Trace]:
     """Return the results of cells, given with about how long each takes.
 
-    Those that were run before are not run again. `jobs` are processes of one thread each, as many
-    as processors when omitted. An interrupt loses the cells under way and no others.
+    Those that were run before are not run again. An interrupt loses the cells under way and no
+    others. A single cell gets all processors.
     """
-    if jobs is not None:
-        _validate.positive_integer("jobs", jobs, "one for each processor when omitted")
-    jobs = _parallel.thread_count(jobs)
+    jobs = job_count(jobs)
     costs = dict(wanted)
     for source in {cell.paper_set.source for cell in costs}:
         data_digest(source)  # fetches the data once, before several processes want it
     results = {cell: trace for cell in costs if (trace := kept(cell)) is not None}
     left = [cell for cell in costs if cell not in results]
-    spent = 0.0
-    whole = sum(costs[cell] for cell in left) or 1.0
+    spent, whole = 0.0, sum(costs[cell] for cell in left)
 
     def done(cell: Cell, trace: Trace) -> None:
         nonlocal spent
@@ -46,37 +38,11 @@ def run_cells(
         progress(len(results), len(costs), spent / whole)
 
     progress(len(results), len(costs), 0.0 if left else 1.0)
-    if jobs == 1 or len(left) == 1:
-        for cell in left:
-            done(cell, _work(cell, threads=jobs))
-    elif left:
-        _run_in_processes(left, min(jobs, len(left)), done)
+    if len(left) == 1:
+        run_tasks(partial(_work, threads=jobs), left, 1, done)
+    else:
+        run_tasks(_work, left, min(jobs, max(1, len(left))), done)
     return results
-
-
-def _run_in_processes(cells: list[Cell], jobs: int, done: Callable[[Cell, Trace], None]) -> None:
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_ignore_interrupts)
-    try:
-        waiting: dict[Future[Trace], Cell] = {pool.submit(_work, cell): cell for cell in cells}
-        while waiting:
-            finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in finished:
-                done(waiting.pop(future), future.result())
-    except BrokenProcessPool:
-        raise InvalidInput(
-            "a process of the reproduction was killed, perhaps for want of memory; run the same "
-            "command again with fewer --jobs: what was done is kept"
-        ) from None
-    finally:
-        for process in multiprocessing.active_children():
-            process.terminate()
-        pool.shutdown(cancel_futures=True)
-
-
-def _ignore_interrupts() -> None:
-    """Leave an interrupt to the parent, which ends this process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _work(cell: Cell, threads: int = 1) -> Trace:

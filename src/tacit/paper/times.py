@@ -6,7 +6,7 @@ from statistics import median
 from time import perf_counter
 
 from tacit.data.ratings import Ratings
-from tacit.paper.descents import Protocol, Step, descend, paper_solver
+from tacit.paper.descents import Step, descend, paper_solver
 from tacit.paper.figures import Point, Settings
 from tacit.paper.published import Figure, configuration
 
@@ -38,7 +38,7 @@ def time_points(
     for number, (curve, x, published) in enumerate(places):
         progress(number, len(places))
         chosen = configuration(figure, curve.series, x)
-        solver = paper_solver(chosen, figure.data, Protocol(settings.protocol), MOST)
+        solver = paper_solver(chosen, settings.protocol, ratings.scale, MOST)
         steps = descend(solver, ratings, noised=chosen.epsilon_i is not None)
         points.append(
             Point(

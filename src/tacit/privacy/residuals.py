@@ -48,6 +48,15 @@ def value_levels(ratio: float, least: int) -> int:
     return least if needed <= least else 2 ** math.ceil(math.log2(needed))
 
 
+def reach_max(values: ValueGrid) -> int:
+    """Return how many ranges of its grid a prediction may lie beyond it, at most."""
+    beyond = min(
+        _core.RESIDUAL_MAX - values.range,
+        _core.PREDICTION_MAX - max(abs(values.lowest), abs(values.highest)),
+    )
+    return max(0, beyond // values.range)
+
+
 class RatedPairs:
     """Which pairs were rated, which is public under unit `value`; checked once for many passes.
 

@@ -99,7 +99,7 @@ class GradientSolver:
         check_budget(self, budget)
         run = Run(session)
         door = run.door(Unit.VALUE, budget)
-        descent = _Descent(self, ratings, budget)
+        descent = GradientDescent(self, ratings, budget)
         values = descent.pairs.values(ratings, descent.grid, descent.middle)
 
         def step(number: int, state: State) -> State:
@@ -132,7 +132,7 @@ class GradientSolver:
         check_budget(self, budget)
         if budget is None:
             return []
-        gate, descent = Gate(budget=budget, unit=Unit.VALUE), _Descent(self, ratings, budget)
+        gate, descent = Gate(budget=budget, unit=Unit.VALUE), GradientDescent(self, ratings, budget)
         sides = descent.sides(descent.begin(PLAIN))
         return [
             gate.plan(query, self.share)
@@ -151,7 +151,7 @@ class NonPrivateGradientSolver(GradientSolver):
     iterations: int = 60
 
 
-class _Descent:
+class GradientDescent:
     """One descent: its public facts, and the steps between releases. Holds no private value.
 
     Rows of state have the bias first, then the factors, in units in which the scale is 4 wide.

@@ -35,6 +35,7 @@ from tacit.privacy.residuals import (
     ResidualSums,
     ResidualTables,
     Side,
+    reach_max,
     value_levels,
 )
 from tacit.privacy.units import Unit
@@ -55,8 +56,6 @@ Rows = npt.NDArray[np.float64]
 VALUE_LEVELS = 128
 """Steps that the scale is divided into, at least."""
 
-REACH = 1.0
-"""Predictions are cut this many ranges beyond the scale: a descent that gets there diverges."""
 
 FALSE_THEOREM = (
     "The published theorem is false: it bounds every step as if the item profiles did not depend "
@@ -276,7 +275,7 @@ class PaperDescent:
             users=users,
             items=items,
             values=self._grid,
-            reach=REACH,
+            reach=reach_max(self._grid),
         )
         query = replace(
             sums.queries[0],

@@ -1,0 +1,194 @@
+"""Privacy losses along simulated histories: what an observer of a whole run really learns.
+
+The observer sees everything that is released, knows the start, and asks which of two neighbouring
+worlds it came from. With Δ_t the difference of the exact gradients of the two worlds along the same
+released history and η_t the noise, the privacy loss after a history is
+
+    L = Σ (‖Δ_t‖² + 2⟨Δ_t, η_t⟩) / 2σ_t²,    and    δ(ε) = E[(1 − e^{ε − L})₊]
+
+over histories of the first world is exact (docs/proofs/paper-gap.md). Q = Σ ‖Δ_t‖²/σ_t² sums up one
+history; for a mechanism whose sensitivity is bounded at every step √Q is at most its μ, always.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit.data.ratings import Ratings
+from tacit.errors import InvalidParameter
+from tacit.paper.neighbours import Neighbour
+from tacit.privacy.budget import Budget
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.noise.source import NoiseSource
+from tacit.privacy.units import Unit
+from tacit.solvers.contract import Session
+from tacit.solvers.gradient import GradientDescent, GradientSolver
+from tacit.solvers.paper import Centre, PaperDescent, PaperSolver
+
+Line = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """Loss L and Q after each iteration of one simulated history."""
+
+    loss: Line
+    squares: Line
+
+
+def paper_histories(
+    solver: PaperSolver,
+    ratings: Ratings,
+    neighbours: Sequence[Neighbour],
+    *,
+    changed: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+    noise: NoiseSource | None = None,
+) -> list[History]:
+    """Run Algorithm 1 once and return what an observer of all Θ gains about each neighbour.
+
+    The run is in the world of `ratings` or, if `changed`, in that of the only neighbour; either
+    way the loss is for the world that was run against the other. The items that neighbours are
+    about are followed in double precision: rounded to a grid like the others, one could overshoot
+    by its rounding errors, and the algorithm would be charged with more than it leaks itself.
+    """
+    if changed and len(neighbours) != 1:
+        raise InvalidParameter("a changed world is that of one neighbour")
+    gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE, noise=noise, threads=threads)
+    apart = np.isin(ratings.by_user.columns, [each.item for each in neighbours])
+    rest = ratings.select(~apart)
+    descent = PaperDescent(solver, rest, threads)
+    values, state = descent.values(rest), descent.begin(Session(seed=seed))
+    followed = [_Followed(solver, each, state["items"], changed) for each in neighbours]
+    for number in range(solver.iterations):
+        measurement = descent.measurement(number, state)
+        released = gate.release(measurement, values, share=solver.share(gate))
+        scale = gate.noise_scale(measurement.query, solver.share(gate))
+        eta = released - measurement.private.users * measurement.query.step
+        for item in followed:
+            released[item.raters] += item.step(state["users"], eta, scale)
+        state = descent.step(number, state, released, measurement.private)
+    gate.close()
+    return [item.history() for item in followed]
+
+
+class _Followed:
+    """One item in both worlds, the one that is run first.
+
+    Along the same Θ, only its profile and the gradients of its raters differ between the worlds.
+    """
+
+    def __init__(
+        self, solver: PaperSolver, neighbour: Neighbour, items: Line, changed: bool
+    ) -> None:
+        if solver.norm_bound != 1 or solver.regularization != 0:
+            raise InvalidParameter("histories are for norm_bound 1 and regularization 0")
+        self.raters = neighbour.raters
+        parts = neighbour.parts[::-1] if changed else neighbour.parts
+        self._ratings = [part.values().astype(np.float64) for part in parts]
+        if solver.centre is Centre.ITEM_MEAN:
+            self._ratings = [values - values.mean() for values in self._ratings]
+        self._profiles = [items[neighbour.item].copy() for _ in parts]
+        self._step_size = solver.step_size
+        self._losses: list[float] = []
+        self._squares: list[float] = []
+
+    def step(self, users: Line, noise: Line, scale: float) -> Line:
+        """Take a step in both worlds; return what the item adds to its raters' gradients."""
+        users, noise = users[self.raters], noise[self.raters]
+        features = _clipped(users)
+        gradients = []
+        for place, values in enumerate(self._ratings):
+            profile = self._profiles[place]
+            errors = users @ profile - values
+            gradients.append(np.outer(errors, _clipped(profile)))
+            self._profiles[place] = profile - self._step_size * (errors @ features)
+        difference = gradients[0] - gradients[1]
+        square = float(np.vdot(difference, difference))
+        drift = float(np.vdot(difference, noise))
+        self._losses.append((square + 2 * drift) / (2 * scale**2))
+        self._squares.append(square / scale**2)
+        return gradients[0]
+
+    def history(self) -> History:
+        """Return the sums after each iteration."""
+        return History(np.cumsum(self._losses), np.cumsum(self._squares))
+
+
+def _clipped(rows: Line) -> Line:
+    clipped: Line = rows / np.maximum(1.0, np.linalg.norm(rows, axis=-1, keepdims=True))
+    return clipped
+
+
+def gradient_history(
+    solver: GradientSolver,
+    budget: Budget,
+    ratings: Ratings,
+    neighbour: Neighbour,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    noise: NoiseSource | None = None,
+) -> History:
+    """Run the sound `gradient` once and return what an observer of all its releases gains."""
+    gate = Gate(budget=budget, unit=Unit.VALUE, noise=noise, threads=threads)
+    descent = GradientDescent(solver, ratings, budget)
+    values, others = (
+        descent.pairs.values(world, descent.grid, descent.middle)
+        for world in (ratings, neighbour.ratings)
+    )
+    state = descent.begin(Session(seed=seed))
+    losses, squares = [], []
+    for number in range(solver.iterations):
+        sums = descent.sums(number, *descent.sides(state))
+        released = gate.release_together(sums, values, shares=(solver.share, solver.share))
+        scales = [gate.noise_scale(query, solver.share) for query in sums.queries]
+        loss = square = 0.0
+        exact = zip(sums.exact(values, threads), sums.exact(others, threads), strict=True)
+        for (here, there), query, public, scale in zip(
+            exact, sums.queries, released, scales, strict=True
+        ):
+            difference = np.multiply(here - there, query.step)
+            size = float(np.vdot(difference, difference))
+            drift = float(np.vdot(difference, public - here * query.step))
+            loss += (size + 2 * drift) / (2 * scale**2)
+            square += size / scale**2
+        losses.append(loss)
+        squares.append(square)
+        state = descent.step(number, state, released, scales)
+    gate.close()
+    return History(np.cumsum(losses), np.cumsum(squares))
+
+
+def delta_terms(epsilon: float, losses: Line) -> Line:
+    """Return the terms whose mean is δ(ε), one for each loss; they lie in [0, 1]."""
+    terms: Line = -np.expm1(np.minimum(0.0, epsilon - losses))
+    return terms
+
+
+def mean_lower(terms: Line, confidence: float) -> float:
+    """Return a lower bound on the expectation of independent terms in [0, 1].
+
+    Holds with probability at least `confidence`: P(mean ≥ m) ≤ e^{−n·KL(m ‖ p)} for every true
+    expectation p ≤ m (Hoeffding 1963, theorem 1), solved for p, rounded down.
+    """
+    mean, limit = float(terms.mean()), -math.log1p(-confidence) / terms.size
+    low, high = 0.0, mean
+    for _ in range(100):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _divergence(mean, middle) > limit else (low, middle)
+    return low
+
+
+def _divergence(mean: float, expected: float) -> float:
+    """Return KL between two coins, the second with a smaller chance."""
+    if expected <= 0:
+        return math.inf if mean > 0 else 0.0
+    total = mean * math.log(mean / expected) if mean > 0 else 0.0
+    if mean < 1:
+        total += (1 - mean) * math.log((1 - mean) / (1 - expected))
+    return total

@@ -1,0 +1,71 @@
+"""Independent tasks in several processes of one thread each."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from tacit import _parallel, _validate
+from tacit.errors import InvalidInput
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def job_count(jobs: int | None) -> int:
+    """Return how many processes to use: one for each processor when omitted."""
+    if jobs is not None:
+        _validate.positive_integer("jobs", jobs, "one for each processor when omitted")
+    return _parallel.thread_count(jobs)
+
+
+def run_tasks(
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    jobs: int,
+    done: Callable[[Task, Result], None],
+) -> None:
+    """Call done(task, work(task)) for every task, in the order in which they end.
+
+    With one job all happens in this process. An interrupt ends the tasks under way.
+    """
+    if jobs == 1:
+        for task in tasks:
+            done(task, work(task))
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare)
+    try:
+        waiting: dict[Future[Result], Task] = {pool.submit(work, task): task for task in tasks}
+        while waiting:
+            finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                done(waiting.pop(future), future.result())
+    except BrokenProcessPool:
+        raise InvalidInput(
+            "a process was killed, perhaps for want of memory; run the same command again with "
+            "fewer --jobs: what was kept is not run again"
+        ) from None
+    except BaseException:
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare() -> None:
+    """Leave an interrupt to the parent, which ends this process; end with it if it is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
