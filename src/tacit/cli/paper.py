@@ -1,11 +1,11 @@
 """`tacit paper`: the paper's experiments again, and the gap in its proof."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.console import Json, count_option, emit_json, say, table
+from tacit.cli.console import Json, count_option, emit_json, number_option, say, table
 from tacit.cli.progress import cells_bar, iterations_bar
 
 if TYPE_CHECKING:
@@ -73,21 +73,156 @@ def figure(
     What was run is kept in the cache (TACIT_CACHE): an interrupted command goes on where it was,
     and figures share their runs. Errors are exact, on public sets.
     """
-    from tacit.paper.figures import Settings
-
-    settings = Settings(
-        protocol=protocol,  # type: ignore[arg-type]
-        stop=stop,  # type: ignore[arg-type]
-        seeds=seeds,
-        first_seed=first_seed,
-        max_factors=max_factors,
-    )
+    settings = _settings(protocol, stop, seeds, first_seed, max_factors)
     results = _run(_numbers(numbers), output, settings, jobs)
     if json:
         emit_json({"figures": [_summary(result) for result in results]})
         return
     say(table([row for result in results for row in _rows(result)]))
     say(f"written to {output}")
+
+
+@app.command(epilog="Example: tacit paper report -o figures")
+def report(
+    output: Output,
+    numbers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[N…|all]",
+            help="Figures to run first; when omitted those that are in DIR, or all if none is.",
+        ),
+    ] = None,
+    protocol: Protocol = "as-run",
+    stop: Stop = "paper",
+    seeds: Seeds = 1,
+    first_seed: FirstSeed = None,
+    max_factors: MaxFactors = None,
+    jobs: Jobs = None,
+    json: Json = False,
+) -> None:
+    """Write report.html: one page with all figures in DIR, how far they are off, and what it means.
+
+    What tacit paper leak left in DIR is on it too.
+    """
+    from tacit.paper.report import write_report
+    from tacit.paper.reproduce import read_reproduced
+
+    results = read_reproduced(output)
+    if numbers or not results:
+        settings = _settings(protocol, stop, seeds, first_seed, max_factors)
+        _run(_numbers(numbers or ["all"]), output, settings, jobs)
+        results = read_reproduced(output)
+    path = write_report(output, results)
+    if json:
+        emit_json({"report": str(path), "figures": [each.figure.number for each in results]})
+        return
+    say(f"{len(results)} figures in {path}")
+
+
+@app.command(epilog="Example: tacit paper leak --histories 32 -o figures")
+def leak(
+    dataset: Annotated[
+        str, typer.Option(metavar="NAME", help="A named set; see tacit data list.")
+    ] = "ml-1m",
+    item: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ID",
+            help="An item whose rating changes; repeatable. When omitted, the most-rated one and "
+            "two of middling popularity.",
+        ),
+    ] = None,
+    histories: Annotated[int, count_option("Simulated runs in each world.")] = 64,
+    epsilon_i: Annotated[float, number_option("ε of one iteration.")] = 0.4,
+    iterations: Annotated[int, count_option("Number of iterations J.")] = 300,
+    protocol: Protocol = "as-printed",
+    jobs: Jobs = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="Write leak.png, .svg and .json there too."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show that the paper's privacy theorem is false: what it claims beside what is true.
+
+    First the exact counterexample with four users, for the final profiles alone. Then real ratings:
+    one is changed, runs are simulated in both worlds, and what somebody who sees all user profiles
+    learns about the change is compared with the claim. The same is measured on `gradient`.
+    """
+    from tacit.paper.leak import LeakSettings, measure_leak
+
+    settings = LeakSettings(
+        dataset=dataset,
+        items=tuple(item or ()),
+        histories=histories,
+        epsilon_i=epsilon_i,
+        iterations=iterations,
+        protocol=protocol,  # type: ignore[arg-type]
+    )
+    with iterations_bar("histories") as progress:
+        found = measure_leak(settings, jobs=jobs, progress=progress)
+    document = found.to_dict()
+    if output is not None:
+        from tacit.paper.draw_leak import write_leak
+
+        write_leak(output, found)
+    if json:
+        emit_json(document)
+        return
+    _say_leak(document)
+
+
+def _say_leak(leak: dict[str, Any]) -> None:
+    case = leak["counterexample"]
+    say("Four users, one item, two iterations, the final profiles alone (exact):")
+    for each in case["cases"]:
+        say(
+            f"  claimed epsilon {each['claimed_epsilon']:.4f}, truly {each['true_epsilon']:.4f}, "
+            f"at delta = {each['delta']:g}"
+        )
+    say()
+    say(
+        f"{leak['dataset']}, {leak['iterations']} iterations at epsilon_i = "
+        f"{leak['epsilon_i']:g} ({leak['protocol']}), {leak['histories']} histories in each world."
+    )
+    say(
+        f"The theorem claims delta = {leak['claimed_delta']:g} at epsilon = "
+        f"{leak['claimed_epsilon']:.4f} for whoever sees all user profiles. Measured there:"
+    )
+    rows = [
+        (
+            f"item {each['item_id']}",
+            f"{each['delta_at_claim']:.4f}",
+            f"at least {each['delta_at_claim_lower']:.4f} with {leak['confidence']:.0%} "
+            f"confidence; {each['raters']:,} raters, one rating {each['before']:g} to "
+            f"{each['after']:g}, √Q {each['sqrt_q']['least']:.2f} to "
+            f"{each['sqrt_q']['largest']:.2f} where {leak['claimed_mu']:.2f} is claimed",
+        )
+        for each in leak["items"]
+    ]
+    say(table(rows))
+    sound = leak["gradient"]
+    say()
+    say(
+        f"gradient, noise on both sides, same epsilon: √Q at most {sound['sqrt_q_largest']:.4f} in "
+        f"{sound['histories']} histories, never above its mu = {sound['mu']:.4f}."
+    )
+
+
+def _settings(
+    protocol: str, stop: str, seeds: int, first_seed: int | None, max_factors: int | None
+) -> "Settings":
+    from tacit.paper.figures import Settings
+
+    return Settings(
+        protocol=protocol,  # type: ignore[arg-type]
+        stop=stop,  # type: ignore[arg-type]
+        seeds=seeds,
+        first_seed=first_seed,
+        max_factors=max_factors,
+    )
 
 
 def _run(

@@ -57,7 +57,7 @@ def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
         errors[0].sharey(errors[1])
         errors[0].autoscale_view()
     canvas.suptitle(f"Figure {figure.number}: {figure.title}", fontsize=11)
-    return {ending: _saved(canvas, ending) for ending in ("png", "svg")}
+    return {ending: saved(canvas, ending) for ending in ("png", "svg")}
 
 
 def _draw_line(
@@ -115,7 +115,8 @@ def _label(series: str, quantity: Quantity) -> str:
     return f"{name}, exact" if quantity is Quantity.EPSILON_EXACT else name
 
 
-def _saved(canvas: Any, ending: str) -> bytes:
+def saved(canvas: Any, ending: str) -> bytes:
+    """Return a drawing as a file of a kind."""
     content = io.BytesIO()
     metadata = {"Date": None} if ending == "svg" else None
     canvas.savefig(content, format=ending, dpi=110, metadata=metadata)
