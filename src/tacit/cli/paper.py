@@ -132,7 +132,7 @@ def leak(
             "two of middling popularity.",
         ),
     ] = None,
-    histories: Annotated[int, count_option("Simulated runs in each world.")] = 64,
+    histories: Annotated[int, count_option("Simulated runs in each world.")] = 32,
     epsilon_i: Annotated[float, number_option("ε of one iteration.")] = 0.4,
     iterations: Annotated[int, count_option("Number of iterations J.")] = 300,
     protocol: Protocol = "as-printed",

@@ -48,13 +48,13 @@ class LeakSettings:
 
     dataset: str = "ml-1m"
     items: tuple[str, ...] = ()
-    histories: int = 64
+    histories: int = 32
     epsilon_i: float = 0.4
     iterations: int = 300
     protocol: Protocol = Protocol.AS_PRINTED
 
     def __post_init__(self) -> None:
-        _validate.positive_integer("histories", self.histories, "64 are the default")
+        _validate.positive_integer("histories", self.histories, "32 are the default")
         _validate.positive_integer("iterations", self.iterations, "300 are the default")
         _validate.positive("epsilon_i", self.epsilon_i, "0.4 is the default")
         protocol = _validate.choice("protocol", self.protocol, Protocol)

@@ -101,15 +101,15 @@ class _Followed:
         """Take a step in both worlds; return what the item adds to its raters' gradients."""
         users, noise = users[self.raters], noise[self.raters]
         features = _clipped(users)
-        gradients = []
+        gradients: list[Line] = []
         for place, values in enumerate(self._ratings):
             profile = self._profiles[place]
-            errors = users @ profile - values
-            gradients.append(np.outer(errors, _clipped(profile)))
-            self._profiles[place] = profile - self._step_size * (errors @ features)
+            errors = np.einsum("nk,k->n", users, profile) - values
+            gradients.append(errors[:, None] * _clipped(profile))
+            pull = np.einsum("n,nk->k", errors, features)
+            self._profiles[place] = profile - self._step_size * pull
         difference = gradients[0] - gradients[1]
-        square = float(np.vdot(difference, difference))
-        drift = float(np.vdot(difference, noise))
+        square, drift = _product(difference, difference), _product(difference, noise)
         self._losses.append((square + 2 * drift) / (2 * scale**2))
         self._squares.append(square / scale**2)
         return gradients[0]
@@ -117,6 +117,11 @@ class _Followed:
     def history(self) -> History:
         """Return the sums after each iteration."""
         return History(np.cumsum(self._losses), np.cumsum(self._squares))
+
+
+def _product(left: Line, right: Line) -> float:
+    # Not a matrix product: processes that share processors would wait for BLAS's own threads.
+    return float(np.einsum("nk,nk->", left, right))
 
 
 def _clipped(rows: Line) -> Line:
@@ -153,8 +158,8 @@ def gradient_history(
             exact, sums.queries, released, scales, strict=True
         ):
             difference = np.multiply(here - there, query.step)
-            size = float(np.vdot(difference, difference))
-            drift = float(np.vdot(difference, public - here * query.step))
+            size = _product(difference, difference)
+            drift = _product(difference, public - here * query.step)
             loss += (size + 2 * drift) / (2 * scale**2)
             square += size / scale**2
         losses.append(loss)

@@ -1,0 +1,175 @@
+"""`tacit paper` from end to end, on a small stand-in for the anime set and on real data."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import RunTacit
+from tests.paper.helpers import write_anime
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TACIT_DATA", str(write_anime(tmp_path / "data")))
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def points(folder: Path, number: int) -> list[dict[str, Any]]:
+    document = json.loads((folder / f"figure-{number:02}.json").read_text())
+    assert document["figure"] == number
+    return document["points"]
+
+
+def test_figures_of_epsilon_take_no_data(tacit: RunTacit, tmp_path: Path) -> None:
+    result = tacit("paper", "figure", "10-12", "22", "-o", tmp_path / "figures", "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert [each["figure"] for each in document["figures"]] == [10, 11, 12, 22]
+    for each in document["figures"]:
+        assert all(Path(file).stat().st_size > 500 for file in each["files"])
+        assert each["largest_deviation"]["epsilon_paper"] < 0.05
+    found = points(tmp_path / "figures", 10)
+    assert {point["quantity"] for point in found} == {"epsilon_paper", "epsilon_exact"}
+    assert max(point["x"] for point in found) == 60
+
+
+def test_times_are_beside_the_papers(tacit: RunTacit, stand_in: Path) -> None:
+    out = stand_in / "figures"
+    result = tacit("paper", "figure", "18", "--max-factors", "12", "-o", out)
+    assert result.returncode == 0, result.stderr
+    found = points(out, 18)
+    assert [(point["series"], point["x"]) for point in found] == [
+        (series, x) for series in ("eps_i=0.50", "non-private") for x in (4, 12)
+    ]
+    assert all(point["quantity"] == "ms" and point["y"] > 0 for point in found)
+
+
+@pytest.mark.slow
+def test_a_figure_a_report_and_what_is_kept(tacit: RunTacit, stand_in: Path) -> None:
+    out = stand_in / "figures"
+    result = tacit("paper", "figure", "6", "-o", out, timeout=300)
+    assert result.returncode == 0, result.stderr
+    found = points(out, 6)
+    quantities = {"rmse", "rmse_test", "epsilon_paper", "epsilon_exact"}
+    assert {point["quantity"] for point in found} == quantities
+    # Not the paper's data: errors are not compared, the overall epsilon is.
+    assert all("paper" not in point for point in found if point["quantity"] == "rmse")
+    kept = {file: file.stat().st_mtime_ns for file in (stand_in / "cache" / "paper").iterdir()}
+    assert len(kept) == 12
+    again = tacit("paper", "report", "3", "-o", out, "--json", timeout=300)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["figures"] == [3, 6]
+    assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
+    assert len(list((stand_in / "cache" / "paper").iterdir())) == 14  # and those without noise
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Figure 3" in page and "Figure 6" in page and "held-out" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_reproduction_goes_on(
+    tacit: RunTacit, stand_in: Path, sign: signal.Signals
+) -> None:
+    command = [sys.executable, "-c", "from tacit.cli import main; main()"]
+    arguments = ["paper", "figure", "6", "-o", str(stand_in / "figures"), "--jobs", "2"]
+    process = subprocess.Popen(
+        [*command, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    cells = stand_in / "cache" / "paper"
+    deadline = time.monotonic() + 100
+    while not (cells.exists() and any(cells.glob("*.json"))) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(sign)
+    _, errors = process.communicate(timeout=60)
+    if sign is signal.SIGINT:
+        assert process.returncode == 130 and "interrupted" in errors
+    # No process is left behind, whether the parent could end them or not.
+    for _ in range(200):
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("processes are left behind")
+    kept = {file: file.stat().st_mtime_ns for file in cells.glob("*.json")}
+    assert 0 < len(kept) < 12
+    result = tacit(*arguments, timeout=300)
+    assert result.returncode == 0, result.stderr
+    assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["figure", "28", "-o", "x"], "1 to 27"),
+        (["figure", "four", "-o", "x"], "numbers of figures"),
+        (["figure", "5-3", "-o", "x"], "1 to 27"),
+        (["figure", "12", "-o", "x", "--protocol", "printed"], "protocol"),
+        (["figure", "12", "-o", "x", "--stop", "never"], "stop"),
+        (["figure", "12", "-o", "x", "--seeds", "0"], "seeds"),
+        (["figure", "3", "-o", "x", "--jobs", "0"], "jobs"),
+        (["leak", "--dataset", "nothing"], "no file and no named set"),
+        (["leak", "--dataset", "synthetic:100k", "--item", "none"], "no item"),
+    ],
+)
+def test_misuse_says_what_was_expected(
+    tacit: RunTacit, stand_in: Path, arguments: list[str], message: str
+) -> None:
+    result = tacit("paper", *arguments, cwd=stand_in)
+    assert result.returncode == 2
+    assert message in result.stderr and result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_leak_in_words_and_in_json(tacit: RunTacit, tmp_path: Path) -> None:
+    options = ["--dataset", "synthetic:100k", "--histories", "2", "--iterations", "4"]
+    result = tacit("paper", "leak", *options, "-o", tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "truly 3.4956" in result.stdout and "never above its mu" in result.stdout
+    document = json.loads((tmp_path / "leak.json").read_text())
+    keys = {"counterexample", "claimed_epsilon", "claimed_delta", "items"}
+    assert keys <= document.keys() and (tmp_path / "leak.svg").exists()
+
+
+@pytest.mark.slow
+def test_figures_1_and_4_are_the_papers(tacit: RunTacit, real_set: Any, tmp_path: Path) -> None:
+    real_set("ml-1m.zip")
+    start = time.monotonic()
+    result = tacit("paper", "figure", "4", "-o", tmp_path, timeout=900)
+    seconds = time.monotonic() - start
+    assert result.returncode == 0, result.stderr
+    found = points(tmp_path, 4)
+    rmse = [point for point in found if point["quantity"] == "rmse"]
+    assert len(rmse) == 6
+    assert all(abs(point["y"] - point["paper"]) < 0.002 for point in rmse)
+    epsilon = [point for point in found if point["quantity"] == "epsilon_paper"]
+    assert all(abs(point["y"] - point["paper"]) < 0.002 for point in epsilon)
+    # Held-out errors are far above those the paper shows.
+    assert all(point["y"] > 0.9 for point in found if point["quantity"] == "rmse_test")
+    result = tacit("paper", "figure", "1", "-o", tmp_path, timeout=900)
+    assert result.returncode == 0, result.stderr
+    curves = [point for point in points(tmp_path, 1) if "paper" in point]
+    assert len(curves) > 400
+    assert max(abs(point["y"] - point["paper"]) for point in curves) < 0.005
+    assert seconds < 600  # 180 on an idle machine; tests share theirs
+
+
+@pytest.mark.slow
+def test_the_leak_on_real_ratings(tacit: RunTacit, real_set: Any, tmp_path: Path) -> None:
+    real_set("ml-1m.zip")
+    result = tacit("paper", "leak", "--item", "2858", "--json", timeout=900)
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["claimed_epsilon"] == pytest.approx(13.1837, abs=1e-4)
+    (item,) = document["items"]
+    assert item["raters"] == 3428
+    assert item["delta_at_claim_lower"] >= 0.5 and document["claimed_delta"] == 1e-5
