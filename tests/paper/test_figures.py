@@ -9,7 +9,7 @@ from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.paper.cells import Cell, Trace
 from tacit.paper.draw import draw_figure
 from tacit.paper.figures import STARTS, Point, Settings, Stop, cells_of, points_of
-from tacit.paper.published import Quantity, figure, figures
+from tacit.paper.published import Quantity, figure
 from tacit.paper.readings import reading
 from tacit.paper.report import write_report
 from tacit.paper.reproduce import Reproduced, read_reproduced, reproduce
@@ -119,9 +119,10 @@ def test_bad_settings_are_refused(options: dict[str, object]) -> None:
         Settings(**options)  # type: ignore[arg-type]
 
 
-def all_made_up(folder: Path) -> list[Reproduced]:
+def made_up_figures(folder: Path) -> list[Reproduced]:
     results = []
-    for number, each in figures().items():
+    for number in range(1, 28, 3):  # one of each kind
+        each = figure(number)
         found = points(number, Settings())
         if not found:
             found = [
@@ -136,7 +137,7 @@ def all_made_up(folder: Path) -> list[Reproduced]:
 
 
 def test_every_figure_has_a_drawing_and_a_reading(tmp_path: Path) -> None:
-    for result in all_made_up(tmp_path):
+    for result in made_up_figures(tmp_path):
         drawn = draw_figure(result.figure, result.points)
         assert drawn["png"].startswith(b"\x89PNG") and b"<svg" in drawn["svg"]
         words = reading(result)

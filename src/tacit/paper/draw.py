@@ -38,16 +38,19 @@ def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
     names = list(dict.fromkeys(curve.series for curve in figure.curves))
     colours = dict(zip(names, _COLOURS, strict=False))
     for panel, (group, title) in zip(panels, shown, strict=True):
+        circles = None
         for quantity in group:
             for name in names:
-                _draw_line(panel, figure, points, name, quantity, colours[name])
+                circles = (
+                    _draw_line(panel, figure, points, name, quantity, colours[name]) or circles
+                )
+        if circles:
+            circles.set_label(_circles(points, group[0]))
         panel.set(title=title, xlabel=_AXES[figure.axis])
         panel.grid(alpha=0.3)
         if Quantity.MS in group or Quantity.EPSILON_PAPER in group:
             panel.set_yscale("log")
-        handles, labels = panel.get_legend_handles_labels()
-        if handles:
-            panel.legend(handles, labels, fontsize=7)
+        panel.legend(fontsize=7)
     errors = [
         panel
         for panel, (group, _) in zip(panels, shown, strict=True)
@@ -67,41 +70,48 @@ def _draw_line(
     series: str,
     quantity: Quantity,
     colour: str,
-) -> None:
+) -> Any:
+    """Draw one line and the paper's points of it; return the latter."""
     line = [point for point in points if (point.series, point.quantity) == (series, quantity)]
-    if line:
-        is_exact = quantity is Quantity.EPSILON_EXACT
-        panel.errorbar(
-            [point.x for point in line],
-            [point.y for point in line],
-            yerr=[point.spread or 0.0 for point in line] if line[0].spread else None,
-            color=colour,
-            linestyle=":" if is_exact else "-",
-            linewidth=1.4,
-            marker=None if figure.axis is Axis.ITERATIONS else ".",
-            label=_label(series, quantity),
-        )
-    published = [
-        curve for curve in figure.curves if (curve.series, curve.quantity) == (series, quantity)
+    if not line:
+        return None
+    is_curve = figure.axis is Axis.ITERATIONS
+    panel.errorbar(
+        [point.x for point in line],
+        [point.y for point in line],
+        yerr=[point.spread for point in line] if line[0].spread else None,
+        color=colour,
+        linestyle=":" if quantity is Quantity.EPSILON_EXACT else "-",
+        linewidth=1.4,
+        marker=None if is_curve else ".",
+        label=_label(series, quantity),
+    )
+    reached = max(point.x for point in line)
+    shown = [
+        (x, y)
+        for curve in figure.curves
+        if (curve.series, curve.quantity) == (series, quantity)
+        for x, y in curve.points
+        if x <= reached
     ]
-    for curve in published:
-        limit = max((point.x for point in line), default=0)
-        shown = [(x, y) for x, y in curve.points if x <= limit]
-        panel.plot(
-            [x for x, _ in shown],
-            [y for _, y in shown],
-            color=colour,
-            linestyle="none",
-            marker="o",
-            markersize=4 if figure.axis is Axis.ITERATIONS else 7,
-            markerfacecolor="none",
-            label="the paper's points" if series in (published_last(figure), "rmse") else None,
-        )
+    if not shown:
+        return None
+    (circles,) = panel.plot(
+        [x for x, _ in shown],
+        [y for _, y in shown],
+        color=colour,
+        linestyle="none",
+        marker="o",
+        markersize=4 if is_curve else 7,
+        markerfacecolor="none",
+    )
+    return circles
 
 
-def published_last(figure: Figure) -> str:
-    """Return the last line of a figure's legend: the one that explains the paper's markers."""
-    return figure.curves[-1].series
+def _circles(points: Sequence[Point], quantity: Quantity) -> str:
+    """Return what the open circles are."""
+    is_comparable = any(p.paper is not None for p in points if p.quantity is quantity)
+    return "the paper's points" if is_comparable else "the paper's points, not comparable"
 
 
 def _label(series: str, quantity: Quantity) -> str:

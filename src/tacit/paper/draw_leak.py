@@ -70,7 +70,11 @@ def _draw_losses(panel: Any, item: ItemLeak, claim: float) -> None:
                 label=label if number == 0 else None,
             )
     panel.axhline(claim, color=_CLAIM, linestyle="--", label=f"claimed ε = {claim:.2f}")
-    panel.set_yscale("symlog", linthresh=20)
+    losses = [history.loss for history in (*item.original, *item.changed)]
+    least, largest = min(map(np.min, losses)), max(map(np.max, losses))
+    if largest > 10 * claim:
+        panel.set_yscale("symlog", linthresh=2 * claim)
+        panel.set_ylim(1.5 * min(least, -1.0), 2 * largest)
     panel.set(
         xlabel="iterations",
         ylabel="privacy loss",
