@@ -43,7 +43,7 @@ def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
     data = load((users, items, values), scale="1:5:1")
     solver = PaperSolver(factors=1, iterations=2, step_size=four_users.STEP_SIZE, epsilon_i=0.9)
     ends = []
-    for seed in range(1500):
+    for seed in range(600):
         gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE, noise=InsecureTestNoise(seed))
         descent = PaperDescent(solver, data, 1)
         encoded = descent.values(data)
@@ -61,8 +61,8 @@ def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
     mean, spread = final_users(ratings)
     # Four standard errors of a mean over all coordinates and runs, and of a deviation.
     deviations = (np.array(ends) - mean) / (spread * scale)
-    assert np.abs(deviations.mean(axis=0)).max() < 4.5 / math.sqrt(1500)
-    assert deviations.std() == pytest.approx(1, abs=4.5 / math.sqrt(2 * 4 * 1500))
+    assert np.abs(deviations.mean(axis=0)).max() < 4.5 / math.sqrt(600)
+    assert deviations.std() == pytest.approx(1, abs=4.5 / math.sqrt(2 * 4 * 600))
 
 
 POPULAR = random_ratings(5, users=60, items=8, density=0.6)
@@ -152,7 +152,7 @@ def test_likelihood_ratios_have_mean_one() -> None:
     ratios = [
         math.exp(-paper_histories(solver, POPULAR, [world], changed=changed)[0].loss[-1])
         for changed in (False, True)
-        for _ in range(400)
+        for _ in range(150)
     ]
     assert np.mean(ratios) == pytest.approx(1, abs=5 * np.std(ratios) / math.sqrt(len(ratios)))
 
@@ -174,9 +174,13 @@ def test_the_paper_exceeds_its_claim_where_items_are_popular() -> None:
     crowd = random_ratings(2, users=400, items=4, density=0.9)
     solver = PaperSolver(factors=2, iterations=30, step_size=0.015, epsilon_i=0.5)
     world = neighbour(crowd, popular_items(crowd)[0])
-    (history,) = paper_histories(solver, crowd, [world], noise=InsecureTestNoise(1))
     claimed = 0.5 / math.sqrt(2 * math.log(125)) * math.sqrt(30)
-    assert math.sqrt(history.squares[-1]) > 1.1 * claimed
+    roots = [
+        math.sqrt(history.squares[-1])
+        for seed in range(6)
+        for history in paper_histories(solver, crowd, [world], noise=InsecureTestNoise(seed))
+    ]
+    assert min(roots) > claimed and max(roots) > 1.5 * claimed
 
 
 def test_neighbours_differ_in_one_value() -> None:
