@@ -8,6 +8,18 @@ from pathlib import Path
 from tacit.errors import InvalidDocument, InvalidInput
 
 
+def prepare_folder(folder: Path) -> None:
+    """Make a folder if it is not there, and raise unless files can be written to it."""
+    probe = folder / f".{secrets.token_hex(8)}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"cannot write to the folder {folder}: {reason}") from None
+
+
 def sync(path: Path) -> None:
     """Return when a file, or the list of a folder, has reached the disk."""
     handle = os.open(path, os.O_RDONLY)

@@ -116,8 +116,13 @@ def test_an_interrupted_reproduction_goes_on(
         (["figure", "12", "-o", "x", "--protocol", "printed"], "protocol"),
         (["figure", "12", "-o", "x", "--stop", "never"], "stop"),
         (["figure", "12", "-o", "x", "--seeds", "0"], "seeds"),
+        (["figure", "12-", "-o", "x"], "numbers of figures"),
+        (["figure", "12", "-o", "x", "--max-factors", "3"], "at least 4"),
+        (["figure", "12", "-o", "data/anime.zip"], "cannot write to the folder"),
+        (["leak", "-o", "data/anime.zip"], "cannot write to the folder"),
+        (["report", "-o", "x", "--stop", "never"], "stop"),
         (["figure", "3", "-o", "x", "--jobs", "0"], "jobs"),
-        (["leak", "--dataset", "nothing"], "no file and no named set"),
+        (["leak", "--dataset", "nothing"], "no set"),
         (["leak", "--dataset", "synthetic:100k", "--item", "none"], "no item"),
     ],
 )
@@ -134,7 +139,7 @@ def test_a_leak_in_words_and_in_json(tacit: RunTacit, tmp_path: Path) -> None:
     options = ["--dataset", "synthetic:100k", "--histories", "2", "--iterations", "4"]
     result = tacit("paper", "leak", *options, "-o", tmp_path)
     assert result.returncode == 0, result.stderr
-    assert "truly 3.4956" in result.stdout and "never above its mu" in result.stdout
+    assert "truly 3.4956" in result.stdout and "never above what it booked" in result.stdout
     document = json.loads((tmp_path / "leak.json").read_text())
     keys = {"counterexample", "claimed_epsilon", "claimed_delta", "items"}
     assert keys <= document.keys() and (tmp_path / "leak.svg").exists()

@@ -71,11 +71,15 @@ def test_a_rule_ends_a_cell_without_a_length() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
     monkeypatch.setattr(cells, "data_digest", lambda source: f"digest of {source}")
+    (tmp_path / "paper").mkdir()
     return tmp_path / "paper"
 
 
+TRACE = Trace(rmse=(1.0, *[0.5] * 59), rmse_test=(), ratings=12)
+
+
 def test_results_are_kept_by_content(folder: Path) -> None:
-    trace = Trace(rmse=(1.0, 0.5), rmse_test=((0, 1.1), (1, 0.9)), ratings=12)
+    trace = TRACE
     assert kept(CELL) is None
     keep(CELL, trace)
     assert kept(CELL) == trace
@@ -93,15 +97,19 @@ def test_results_are_kept_by_content(folder: Path) -> None:
     assert len(list(folder.iterdir())) == 1
 
 
-@pytest.mark.parametrize("content", ["", "{", "{}", '{"rmse": 3}', "[]"])
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "{}", '{"rmse": 3}', "[]", '{"rmse": [1, 1], "rmse_test": [], "ratings": 3}'],
+)
 def test_a_damaged_result_is_run_again(folder: Path, content: str) -> None:
-    keep(CELL, Trace(rmse=(1.0,), rmse_test=(), ratings=1))
+    keep(CELL, TRACE)
     (file,) = folder.iterdir()
     file.write_text(content)
     assert kept(CELL) is None
 
 
 def test_other_data_are_other_cells(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(CELL, Trace(rmse=(1.0,), rmse_test=(), ratings=1))
+    keep(CELL, TRACE)
+    assert kept(CELL) == TRACE
     monkeypatch.setattr(cells, "data_digest", lambda source: "another")
     assert kept(CELL) is None

@@ -43,6 +43,8 @@ for _name, _command, _example in (
 ):
     app.command(name=_name, epilog=f"Example: {_example}")(_command)
 
+INTERRUPTED = 130
+
 # Typer re-exports BadParameter but not its base, the error of every misuse of the command line.
 _UsageError: Any = typer.BadParameter.__base__
 
@@ -77,6 +79,8 @@ def run(arguments: list[str] | None = None) -> int:
         result = command.main(args=arguments, prog_name="tacit", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
+        if result == INTERRUPTED:  # typer turns an interrupt into its exit code
+            fail("interrupted")
         return result if isinstance(result, int) else 0
     except _UsageError as error:
         _explain(error)
@@ -89,7 +93,7 @@ def run(arguments: list[str] | None = None) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         fail("interrupted")
-        return 130
+        return INTERRUPTED
     except OSError as error:
         fail(f"cannot write the output: {error.strerror}")
         # What is left in the buffer has nowhere to go.

@@ -33,7 +33,10 @@ def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
 
 @contextmanager
 def iterations_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to call with the iterations done and in all: count, rate and time left."""
+    """Yield a function to call with the iterations done and in all: count, rate and time left.
+
+    Draws nothing until it is called.
+    """
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -53,11 +56,17 @@ def iterations_bar(title: str) -> Iterator[Callable[[int, int], None]]:
             return Text(f"{task.speed:.1f}/s" if task.speed else "")
 
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), Rate())
-    with Progress(
-        *columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=None)
+
+    def progress(done: int, total: int) -> None:
+        bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield progress
+    finally:
+        bar.stop()
 
 
 LINE_SECONDS = 30.0
@@ -95,13 +104,20 @@ def cells_bar(title: str) -> Iterator[Callable[[int, int, float], None]]:
     from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
     columns = ("{task.description}", BarColumn(), "{task.fields[count]}", TimeElapsedColumn())
-    with Progress(
-        *columns, "{task.fields[left]}", console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task(title, total=1.0, count="", left="")
-        yield lambda done, total, share: bar.update(
-            task, completed=share, count=f"{done}/{total}", left=left(share)
-        )
+    bar = Progress(*columns, "{task.fields[left]}", console=Console(stderr=True), transient=True)
+    task = bar.add_task(title, total=1.0, count="", left="")
+
+    def progress(done: int, total: int, share: float) -> None:
+        if share >= 1:
+            bar.stop()  # what comes next may have a bar of its own
+            return
+        bar.start()
+        bar.update(task, completed=share, count=f"{done}/{total}", left=left(share))
+
+    try:
+        yield progress
+    finally:
+        bar.stop()
 
 
 def duration(seconds: float) -> str:

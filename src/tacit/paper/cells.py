@@ -172,27 +172,22 @@ def kept(cell: Cell) -> Trace | None:
         return None
     try:
         document = _json.read(path)
-        return Trace(
+        trace = Trace(
             rmse=tuple(map(float, document["rmse"])),
             rmse_test=tuple((int(number), float(y)) for number, y in document["rmse_test"]),
             ratings=int(document["ratings"]),
         )
+        is_whole = trace.iterations == (cell.iterations or max(1, trace.iterations))
+        return trace if is_whole and bool(trace.rmse_test) == cell.held_out else None
     except (InvalidDocument, KeyError, TypeError, ValueError):
         return None
 
 
 def keep(cell: Cell, trace: Trace) -> None:
     """Keep the result of a cell, in one step."""
-    folder = cells_folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidDocument(
-            f"cannot keep results in {folder}: {error.strerror}; name another folder: TACIT_CACHE"
-        ) from None
     document = {"cell": asdict(cell)} | asdict(trace)
     key = cell.key(data_digest(cell.paper_set.source))
-    replace_file(folder / f"{key}.json", json.dumps(document).encode())
+    replace_file(cells_folder() / f"{key}.json", json.dumps(document).encode())
 
 
 def cost(cell: Cell, iterations: int) -> float:

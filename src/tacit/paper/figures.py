@@ -29,6 +29,9 @@ FACTORS_MAX = 60
 """The longest profiles of the sweeps over k unless more are asked for: 512 takes hours."""
 
 
+FACTORS_MIN = 4
+"""The shortest profiles of the sweeps over k."""
+
 STARTS = {0.15: 8, 0.2: 1, 0.3: 0, 0.5: 12, 0.75: 13, 0.9: 7, None: 13}
 """First seeds of figures 1 and 4, by ε_i.
 
@@ -67,6 +70,10 @@ class Settings:
             raise InvalidParameter("first_seed must be a whole number from 0 to 2^32 − 1")
         if self.max_factors is not None:
             _validate.positive_integer("max_factors", self.max_factors, "60 is the default")
+            if self.max_factors < FACTORS_MIN:
+                raise InvalidParameter(
+                    f"max_factors must be at least {FACTORS_MIN}, the paper's shortest profiles"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +137,13 @@ def points_of(figure: Figure, settings: Settings, traces: Mapping[Cell, Trace]) 
     return points
 
 
+def first_seed(figure: Figure, epsilon_i: float | None, settings: Settings) -> int:
+    """Return the first seed of a line or, in figure 4, of a point."""
+    if settings.first_seed is not None:
+        return settings.first_seed
+    return STARTS[epsilon_i] if figure.number in (1, 4) else 0
+
+
 def _is_wanted(figure: Figure, x: float, settings: Settings) -> bool:
     return figure.axis is not Axis.FACTORS or x <= (settings.max_factors or FACTORS_MAX)
 
@@ -143,9 +157,7 @@ def _cells_at(
         iterations = published_iterations(figure, curve.series, x)
     (data,) = (name for name, each in SETS.items() if each == figure.data)
     chosen = configuration(figure, curve.series, x)
-    first = settings.first_seed
-    if first is None:
-        first = STARTS[chosen.epsilon_i] if figure.number in (1, 4) else 0
+    first = first_seed(figure, chosen.epsilon_i, settings)
     cell = Cell(
         data=data,
         protocol=settings.protocol,

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tacit import _validate
-from tacit.data import load
 from tacit.data.ratings import Ratings
+from tacit.data.sources import is_named, load_named
+from tacit.errors import InvalidParameter
 from tacit.paper.counterexample import Counterexample, counterexample
 from tacit.paper.descents import Protocol, paper_solver
 from tacit.paper.losses import (
@@ -106,6 +107,7 @@ class Leak:
     counterexamples: tuple[Counterexample, ...]
     items: tuple[ItemLeak, ...]
     gradient_budget: Budget
+    gradient_mu: float
     gradient_roots: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,8 +124,9 @@ class Leak:
             "gradient": {
                 "epsilon": self.gradient_budget.epsilon,
                 "delta": self.gradient_budget.delta,
-                "mu": self.gradient_budget.mu,
+                "mu": self.gradient_mu,
                 "sqrt_q_largest": max(self.gradient_roots),
+                "exceeds": max(self.gradient_roots) > self.gradient_mu,
                 "histories": len(self.gradient_roots),
                 "item_id": self.items[0].item_id,
             },
@@ -132,7 +135,8 @@ class Leak:
     def _item(self, item: ItemLeak) -> dict[str, Any]:
         delta, lower = item.delta_at(self.claimed_epsilon)
         losses = np.array([history.loss for history in (*item.original, *item.changed)])
-        shown = np.arange(LOSS_EVERY - 1, losses.shape[1], LOSS_EVERY)
+        last = losses.shape[1] - 1
+        shown = np.array([*range(LOSS_EVERY - 1, last, LOSS_EVERY), last])
         return {
             "item_id": item.item_id,
             "raters": item.raters,
@@ -184,7 +188,7 @@ def measure_leak(
     neighbours = _neighbours(settings.dataset, chosen)
     budget = Budget.from_epsilon(account.epsilon_paper, DELTA)
     sound = [
-        gradient_history(GradientSolver(), budget, ratings, neighbours[0], threads=jobs)
+        gradient_history(GradientSolver(), budget, ratings, neighbours[0])
         for _ in range(GRADIENT_HISTORIES)
     ]
     return Leak(
@@ -206,7 +210,8 @@ def measure_leak(
             for place, each in enumerate(neighbours)
         ),
         gradient_budget=budget,
-        gradient_roots=tuple(float(np.sqrt(history.squares[-1])) for history in sound),
+        gradient_mu=min(mu for _, mu in sound),
+        gradient_roots=tuple(float(np.sqrt(history.squares[-1])) for history, _ in sound),
     )
 
 
@@ -224,14 +229,20 @@ def _work(task: _Task) -> list[History]:
     neighbours = _neighbours(task.settings.dataset, task.items)
     if task.world:
         neighbours = neighbours[task.world - 1 : task.world]
-    return paper_histories(
-        task.settings.solver(ratings), ratings, neighbours, changed=task.world > 0, threads=1
-    )
+    solver = task.settings.solver(ratings)
+    try:
+        return paper_histories(solver, ratings, neighbours, changed=task.world > 0, threads=1)
+    except InvalidParameter:
+        raise InvalidParameter(
+            "the descent went out of bounds; take a larger epsilon_i or fewer iterations"
+        ) from None
 
 
 @lru_cache(maxsize=1)
 def _ratings(dataset: str) -> Ratings:
-    return load(dataset)
+    if not is_named(dataset):
+        raise InvalidParameter(f"there is no set {dataset!r}; see tacit data list")
+    return load_named(dataset)
 
 
 @lru_cache(maxsize=1)

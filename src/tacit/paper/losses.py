@@ -21,6 +21,7 @@ from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.paper.neighbours import Neighbour
 from tacit.privacy.budget import Budget
+from tacit.privacy.events import GaussianRelease
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.units import Unit
@@ -138,8 +139,11 @@ def gradient_history(
     seed: int = 0,
     threads: int | None = None,
     noise: NoiseSource | None = None,
-) -> History:
-    """Run the sound `gradient` once and return what an observer of all its releases gains."""
+) -> tuple[History, float]:
+    """Run the sound `gradient` once; return what an observer of all its releases gains.
+
+    Beside it, the μ of the events that the run booked.
+    """
     gate = Gate(budget=budget, unit=Unit.VALUE, noise=noise, threads=threads)
     descent = GradientDescent(solver, ratings, budget)
     values, others = (
@@ -166,7 +170,8 @@ def gradient_history(
         squares.append(square)
         state = descent.step(number, state, released, scales)
     gate.close()
-    return History(np.cumsum(losses), np.cumsum(squares))
+    booked = [event.mu for event in gate.ledger.events if isinstance(event, GaussianRelease)]
+    return History(np.cumsum(losses), np.cumsum(squares)), math.hypot(*booked)
 
 
 def delta_terms(epsilon: float, losses: Line) -> Line:

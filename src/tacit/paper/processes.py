@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -31,27 +32,34 @@ def run_tasks(
 ) -> None:
     """Call done(task, work(task)) for every task, in the order in which they end.
 
-    With one job all happens in this process. An interrupt ends the tasks under way.
+    With one job all happens in this process; with several, a script that calls this must guard its
+    own main part, as with any use of processes. An interrupt ends the tasks under way.
     """
     if jobs == 1:
         for task in tasks:
             done(task, work(task))
         return
     context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare)
     try:
-        waiting: dict[Future[Result], Task] = {pool.submit(work, task): task for task in tasks}
+        # Processes start with interrupts blocked, as this thread has them now.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            waiting: dict[Future[Result], Task] = {pool.submit(work, task): task for task in tasks}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         while waiting:
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
                 done(waiting.pop(future), future.result())
     except BrokenProcessPool:
         raise InvalidInput(
-            "a process was killed, perhaps for want of memory; run the same command again with "
-            "fewer --jobs: what was kept is not run again"
+            "a process ended before its work was done, perhaps killed for want of memory; try "
+            "again with fewer jobs"
         ) from None
     except BaseException:
-        for process in multiprocessing.active_children():
+        for process in set(multiprocessing.active_children()) - others:
             process.terminate()
         raise
     finally:
@@ -59,8 +67,9 @@ def run_tasks(
 
 
 def _prepare() -> None:
-    """Leave an interrupt to the parent, which ends this process; end with it if it is killed."""
+    """Leave interrupts and warnings to the parent, and end with it if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.simplefilter("ignore")
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -11,9 +11,10 @@ GUESSES = (
     "needs: more noise than the theorem asks for.",
     "λ = 0, C = 1, k = 20, step 5e-4, δ_i = 0.01 and δ = 1e-5 where a figure does not vary them.",
     "The errors plotted are those on the training ratings, before each step.",
-    "The number of iterations of each point follows from the overall ε that the paper plots; in "
-    "the sweeps it is a mean over runs, and is rounded. Lines without noise have no ε: in the "
-    "sweeps they are run as long as the line with the least noise.",
+    "The number of iterations of each point follows from the overall ε that the paper plots, so "
+    "that comparing ε with it only checks the formula and the rounding. In the sweeps it is a mean "
+    "over runs, and is rounded. Lines without noise have no ε: in the sweeps they are run as long "
+    "as the line with the least noise.",
     "The paper's own starts are unknown. How soon the error begins to fall depends on them; for "
     "figures 1 and 4 starts were chosen, of some thirty, that begin to fall when the paper's do.",
     "The stopping rule is not stated. Closest to the paper's counts is: stop when the least of the "
@@ -33,9 +34,9 @@ def reading(result: Reproduced) -> str:
         sentences.append(_curves(result) if axis is Axis.ITERATIONS else _sweep(result))
     if _line(result, Quantity.EPSILON_PAPER):
         sentences.append(_privacy(result))
-    if not _comparable(result):
+    if not _is_comparable(result):
         sentences.append(
-            "The data are not the paper's or the protocol is another: compare trends, not values."
+            "The data are not the paper's, or the protocol is another: compare trends, not values."
         )
     return " ".join(sentences)
 
@@ -45,14 +46,18 @@ def _curves(result: Reproduced) -> str:
     best = [
         min(line, key=lambda point: point.y) for line in _lines(result, Quantity.RMSE_TEST).values()
     ]
-    return (
-        f"More noise makes the error level off earlier and higher: the runs end at training errors "
-        f"from {min(train):.3f} to {max(train):.3f}. On ratings that were left out they end at "
-        f"{min(test):.3f} to {max(test):.3f}; the best there, {min(p.y for p in best):.3f} to "
-        f"{max(p.y for p in best):.3f}, came after {min(p.x for p in best):.0f} to "
-        f"{max(p.x for p in best):.0f} iterations. What the training error gains beyond is "
-        "memorised ratings, and every iteration of it is paid for in privacy."
+    words = (
+        f"The runs end at training errors from {min(train):.3f} to {max(train):.3f}, and on "
+        f"ratings that were left out at {min(test):.3f} to {max(test):.3f}. The best on those, "
+        f"{_span(best, 3)}, came after {min(p.x for p in best):.0f} to "
+        f"{max(p.x for p in best):.0f} iterations."
     )
+    if any(end > point.y + 0.001 for end, point in zip(test, best, strict=True)):
+        words += (
+            " What the training error gains beyond is memorised ratings, and every iteration of it "
+            "is paid for in privacy."
+        )
+    return words
 
 
 def _sweep(result: Reproduced) -> str:
@@ -70,8 +75,11 @@ def _sweep(result: Reproduced) -> str:
         f"From {names[result.figure.axis]} of {first:g} to {last:g} the training error goes from "
         f"{start:.3f} to {end:.3f}{_of(noisiest)}; on ratings that were left out, from "
         f"{held[0]:.3f} to {held[1]:.3f}. Over all lines held-out errors are {_span(test, 3)}, "
-        f"training errors {_span(train, 3)}: the paper's figure shows how well ratings are "
-        "memorised rather than predicted."
+        f"training errors {_span(train, 3)}."
+    ) + (
+        " The paper's figure shows how well ratings are memorised, not how well they are predicted."
+        if max(p.y for p in train) < min(p.y for p in test)
+        else ""
     )
 
 
@@ -82,8 +90,8 @@ def _privacy(result: Reproduced) -> str:
     gains = [1 - b.y / a.y for a, b in zip(paper, exact, strict=True)]
     return (
         f"The overall ε is {_span(paper, 1)} by the paper's formula; exact accounting of the same "
-        f"noise gives {_span(exact, 1)}, {min(gains):.0%} to {max(gains):.0%} less. Neither holds "
-        "for the paper's algorithm, whose steps are more sensitive than both assume."
+        f"noise gives {_span(exact, 1)}, {min(gains):.0%} to {max(gains):.0%} less. Neither is "
+        "proven for the paper's algorithm, whose steps can be more sensitive than both assume."
     )
 
 
@@ -102,8 +110,10 @@ def _times(result: Reproduced) -> str:
     )
 
 
-def _comparable(result: Reproduced) -> bool:
-    return any(point.paper is not None for point in result.points)
+def _is_comparable(result: Reproduced) -> bool:
+    """Return whether errors, or what there is instead, are those of the paper's data."""
+    points = _line(result, Quantity.RMSE) or result.points
+    return any(point.paper is not None for point in points)
 
 
 def _lines(result: Reproduced, quantity: Quantity) -> dict[str, list[Point]]:

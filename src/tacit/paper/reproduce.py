@@ -6,14 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from tacit import _json
-from tacit._files import replace_file
+from tacit._files import prepare_folder, replace_file
 from tacit._optional import require
 from tacit.data.sources import load_named
 from tacit.errors import InvalidDocument
-from tacit.paper.cells import Cell
+from tacit.paper.cells import Cell, Trace
 from tacit.paper.draw import draw_figure
-from tacit.paper.figures import Point, Settings, cells_of, points_of
-from tacit.paper.published import Figure, Quantity, figure, figures
+from tacit.paper.figures import Point, Settings, cells_of, first_seed, points_of
+from tacit.paper.published import (
+    NON_PRIVATE,
+    Figure,
+    Quantity,
+    configuration,
+    figure,
+    figures,
+)
 from tacit.paper.runner import Progress, run_cells
 from tacit.paper.times import time_points
 
@@ -52,27 +59,46 @@ def reproduce(
 ) -> list[Reproduced]:
     """Reproduce figures into a folder, as figure-NN.png, .svg and .json; older ones are replaced.
 
-    Times are measured last, when nothing else runs. `written` is called with each figure as soon as
-    it is there.
+    Each is written, and `written` called with it, as soon as its cells are done. Times are measured
+    last, when nothing else runs.
     """
     settings = settings or Settings()
     require("matplotlib.figure", extra="plots")
+    prepare_folder(folder)
     chosen = [figure(number) for number in sorted(set(numbers))]
-    folder.mkdir(parents=True, exist_ok=True)
+    needed = {each.number: cells_of(each, settings) for each in chosen}
     cells: dict[Cell, float] = {}
-    for each in chosen:
-        cells |= _longest_first(cells_of(each, settings), cells)
-    traces = run_cells(cells.items(), jobs=jobs, progress=progress)
-    done = []
-    for each in chosen:
-        points = points_of(each, settings, traces)
-        if each.curves[0].quantity is Quantity.MS:
-            points = time_points(each, load_named(each.data.source), settings, timing)
+    for wanted in needed.values():
+        cells |= _longest_first(wanted, cells)
+    done: dict[int, Reproduced] = {}
+
+    def keep(each: Figure, points: list[Point]) -> None:
         result = Reproduced(figure=each, points=tuple(points), settings=settings, folder=folder)
         _write(result)
+        done[each.number] = result
         written(result)
-        done.append(result)
-    return done
+
+    def finished(traces: dict[Cell, Trace]) -> None:
+        for each in chosen:
+            if (
+                each.number not in done
+                and not _is_timed(each)
+                and needed[each.number].keys() <= (traces.keys())
+            ):
+                keep(each, points_of(each, settings, traces))
+
+    if cells:
+        run_cells(cells.items(), jobs=jobs, progress=progress, finished=finished)
+    else:
+        finished({})
+    for each in chosen:
+        if _is_timed(each):
+            keep(each, time_points(each, load_named(each.data.source), settings, timing))
+    return [done[each.number] for each in chosen]
+
+
+def _is_timed(figure: Figure) -> bool:
+    return figure.curves[0].quantity is Quantity.MS
 
 
 def _longest_first(cells: dict[Cell, float], known: dict[Cell, float]) -> dict[Cell, float]:
@@ -88,12 +114,28 @@ def _write(result: Reproduced) -> None:
         "stop": result.settings.stop.value,
         "seeds": result.settings.seeds,
         "first_seed": result.settings.first_seed,
+        "first_seeds": _first_seeds(result),
         "max_factors": result.settings.max_factors,
         "points": [point.to_dict() for point in result.points],
     }
     for ending, content in draw_figure(result.figure, result.points).items():
         replace_file(result.path(ending), content)
     replace_file(result.path("json"), _json.dumps(document).encode())
+
+
+def _first_seeds(result: Reproduced) -> dict[str, int]:
+    """Return the seed that each line of errors began with, by its ε_i."""
+    figure = result.figure
+    rows = [curve for curve in figure.curves if curve.quantity is Quantity.RMSE]
+    found = {
+        configuration(figure, curve.series, x).epsilon_i for curve in rows for x, _ in curve.points
+    }
+    return {
+        NON_PRIVATE if epsilon_i is None else f"{epsilon_i:g}": first_seed(
+            figure, epsilon_i, result.settings
+        )
+        for epsilon_i in sorted(found, key=lambda each: each or float("inf"))
+    }
 
 
 def read_reproduced(folder: Path) -> list[Reproduced]:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
+from tacit import _parallel
+from tacit._files import prepare_folder
 from tacit.data.ratings import Ratings
-from tacit.data.sources import load_named
-from tacit.paper.cells import Cell, Trace, data_digest, keep, kept, run_cell
+from tacit.data.sources import load_named, named_set
+from tacit.paper.cells import Cell, Trace, cells_folder, data_digest, keep, kept, run_cell
 from tacit.paper.processes import job_count, run_tasks
 
 Progress = Callable[[int, int, float], None]
@@ -17,16 +19,21 @@ def run_cells(
     *,
     jobs: int | None = None,
     progress: Progress = lambda done, total, share: None,
+    finished: Callable[[dict[Cell, Trace]], None] = lambda results: None,
 ) -> dict[Cell, Trace]:
     """Return the results of cells, given with about how long each takes.
 
     Those that were run before are not run again. An interrupt loses the cells under way and no
-    others. A single cell gets all processors.
+    others. A single cell gets all processors. `finished` is called with what there is, at first and
+    after every cell.
     """
     jobs = job_count(jobs)
     costs = dict(wanted)
-    for source in {cell.paper_set.source for cell in costs}:
-        data_digest(source)  # fetches the data once, before several processes want it
+    prepare_folder(cells_folder())
+    # Data are fetched once, before several processes want them; first those that cannot be.
+    sources = sorted({cell.paper_set.source for cell in costs}, key=_is_downloaded)
+    for source in sources:
+        data_digest(source)
     results = {cell: trace for cell in costs if (trace := kept(cell)) is not None}
     left = [cell for cell in costs if cell not in results]
     spent, whole = 0.0, sum(costs[cell] for cell in left)
@@ -36,10 +43,13 @@ def run_cells(
         results[cell] = trace
         spent += costs[cell]
         progress(len(results), len(costs), spent / whole)
+        finished(results)
 
     progress(len(results), len(costs), 0.0 if left else 1.0)
+    finished(results)
     if len(left) == 1:
-        run_tasks(partial(_work, threads=jobs), left, 1, done)
+        threads = min(jobs, _parallel.thread_count(None))
+        run_tasks(partial(_work, threads=threads), left, 1, done)
     else:
         run_tasks(_work, left, min(jobs, max(1, len(left))), done)
     return results
@@ -49,6 +59,10 @@ def _work(cell: Cell, threads: int = 1) -> Trace:
     trace = run_cell(cell, _ratings(cell.paper_set.source), threads)
     keep(cell, trace)
     return trace
+
+
+def _is_downloaded(source: str) -> bool:
+    return named_set(source.partition(":")[0]).url is not None
 
 
 @lru_cache(maxsize=1)

@@ -237,7 +237,7 @@ class PaperDescent:
     def __init__(self, solver: PaperSolver, ratings: Ratings, threads: int | None = None) -> None:
         self._solver, self._threads = solver, threads
         self._pairs = RatedPairs(ratings)
-        self._count = len(ratings)
+        self._count = max(1, len(ratings))
         scale = ratings.scale
         low, high, levels = scale.low, scale.high, value_levels(solver._ratio, VALUE_LEVELS)
         self.means = np.zeros(ratings.shape[1])
