@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-NAMES = ["accounting", "accuracy", "noise", "reading", "recommend", "training"]
+NAMES = ["accounting", "accuracy", "noise", "reading", "recommend", "stopping", "training"]
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -19,7 +19,7 @@ from tacit.errors import TacitError
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import PLAIN
-from tacit.solvers.paper import PaperSolver, PaperDescent
+from tacit.solvers.paper import PaperDescent, PaperSolver
 
 # Milliseconds per iteration by the number of factors, ε_i = 0.5: figure 16 of the paper.
 P100 = {

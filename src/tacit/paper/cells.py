@@ -29,7 +29,7 @@ VERSION = 1
 """Of what a cell computes: results of other versions are not used."""
 
 TOLERANCE, PATIENCE = 5e-5, 15
-"""The stopping rule that comes closest to the paper's numbers of iterations."""
+"""The stopping rule: as close as any that was tried to the paper's numbers of iterations."""
 
 ITERATIONS_MAX = 20_000
 """Where a run ends that the rule does not stop."""

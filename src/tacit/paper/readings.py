@@ -17,8 +17,8 @@ GUESSES = (
     "as the line with the least noise.",
     "The paper's own starts are unknown. How soon the error begins to fall depends on them; for "
     "figures 1 and 4 starts were chosen, of some thirty, that begin to fall when the paper's do.",
-    "The stopping rule is not stated. Closest to the paper's counts is: stop when the least of the "
-    "last 15 errors is less than 5e-5 below the least before them (--stop rule).",
+    "The stopping rule is not stated. As close to the paper's counts as any that was tried is: "
+    "stop when the least of the last 15 errors is less than 5e-5 below the least before them.",
     "Two films of the Netflix slice were not to be had. Of the anime set only a sample may be at "
     "hand: then its errors are not compared with the paper's, only the trends.",
 )

@@ -224,7 +224,7 @@ def has_settled(errors: npt.NDArray[np.float64], tolerance: float, patience: int
     """Return whether the last `patience` errors hardly improve on those before them.
 
     The least of them is then less than `tolerance` below the least before them. With 5e-5 and 15 it
-    comes closest to the paper's numbers of iterations (docs/reproduction.md).
+    is as close as any to the paper's numbers of iterations (docs/reproduction.md).
     """
     if errors.size <= patience:
         return False
