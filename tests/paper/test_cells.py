@@ -8,7 +8,18 @@ import pytest
 
 from tacit.data.splits import random_split
 from tacit.paper import cells
-from tacit.paper.cells import HOLDOUT, MARKS, PATIENCE, TOLERANCE, Cell, Trace, keep, kept, run_cell
+from tacit.paper.cells import (
+    HOLDOUT,
+    MARKS,
+    PATIENCE,
+    SPLIT,
+    TOLERANCE,
+    Cell,
+    Trace,
+    keep,
+    kept,
+    run_cell,
+)
 from tacit.paper.descents import Protocol, paper_solver
 from tacit.paper.published import Configuration
 from tacit.privacy.noise.source import InsecureTestNoise
@@ -48,7 +59,7 @@ def test_held_out_errors_are_those_of_predictions(protocol: Protocol) -> None:
     """Before step t is after t steps: the errors of a fit with t iterations."""
     cell = replace(CELL, held_out=True, protocol=protocol)
     trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(2))
-    train, test = random_split(RATINGS, HOLDOUT, 3)
+    train, test = random_split(RATINGS, HOLDOUT, SPLIT)
     marks = dict(trace.rmse_test)
     assert len(marks) == MARKS and max(marks) == 59
     solver = paper_solver(CELL.configuration, protocol, RATINGS.scale, 59)

@@ -44,7 +44,7 @@ Seeds = Annotated[int, count_option("Runs of each point, with consecutive seeds;
 FirstSeed = Annotated[
     int | None,
     count_option(
-        "First public seed, of start and split; when omitted 0, or in figures 1 and 4 starts that "
+        "First public seed, of the start; when omitted 0, or in figures 1 and 4 starts that "
         "begin to fall when the paper's do."
     ),
 ]
