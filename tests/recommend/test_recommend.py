@@ -17,8 +17,9 @@ from tacit import _core
 from tacit.data.scale import Scale
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.recommend.export import Form, export_release
-from tacit.recommend.serve import Recommender, _catalogue
+from tacit.recommend.serve import Recommender
 from tacit.recommend.tables import read_items, read_table, read_titles
+from tacit.recommend.top import Catalogue
 from tacit.release.bundle import Facts, Release, Table
 from tacit.release.read import load_release
 from tacit.solvers.fold_in import fold_in
@@ -90,8 +91,19 @@ def test_the_kernel_finds_the_best(
     count = min(count, items)
     found = np.empty((users, count), dtype=np.int32)
     best = np.empty((users, count), dtype=np.float32)
-    catalogue = _catalogue(Table(ids=pl.Series(range(items)), biases=biases, factors=factors))
-    _core.top_k(*catalogue, wanted, starts, columns, found, best, 0, users, portable)
+    catalogue = Catalogue(factors, biases)
+    _core.top_k(
+        catalogue._factors,
+        catalogue._biases,
+        wanted,
+        starts,
+        columns,
+        found,
+        best,
+        0,
+        users,
+        portable,
+    )
     exact = np.where(mask, -np.inf, wanted @ factors.T + biases)
     for user in range(users):
         order = np.lexsort((np.arange(items), -exact[user]))[:count]
@@ -102,12 +114,14 @@ def test_the_kernel_finds_the_best(
 
 
 def test_the_kernel_refuses_what_is_out_of_range() -> None:
-    catalogue = _catalogue(table(5, 2, 0))
+    items = table(5, 2, 0)
+    catalogue = Catalogue(items.factors, items.biases)
+    arrays = catalogue._factors, catalogue._biases
     out = np.empty((1, 2), dtype=np.int32), np.empty((1, 2), dtype=np.float32)
     for bad in (-1, 16):
         starts, columns = np.array([0, 1]), np.array([bad], dtype=np.int32)
         with pytest.raises(IndexError, match="not there"):
-            _core.top_k(*catalogue, np.ones((1, 2), dtype=np.float32), starts, columns, *out, 0, 1)
+            _core.top_k(*arrays, np.ones((1, 2), dtype=np.float32), starts, columns, *out, 0, 1)
 
 
 @pytest.mark.parametrize("prefix", [None, "film-"])

@@ -35,11 +35,13 @@ SMALL: dict[str, dict[str, Any]] = {
     "paper": {"factors": 3, "iterations": 8, "step_size": 0.01},
     "non-private": {"factors": 3, "iterations": 4},
     "bias": {},
+    "input-perturbation": {"factors": 3, "iterations": 4},
     "non-private-bias": {},
 }
 STATUS = {
     "gradient": Status.PROVEN,
     "bias": Status.PROVEN,
+    "input-perturbation": Status.PROVEN,
     "paper": Status.CLAIMED,
     "non-private": Status.NONE,
     "non-private-gradient": Status.NONE,

@@ -7,18 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tacit import _core, _parallel, _validate
+from tacit import _parallel, _validate
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.recommend.tables import same_type
+from tacit.recommend.top import Catalogue
 from tacit.release.bundle import Release, Table
 
 Id = int | str
-
-_LANES = 16
-"""Items that the kernel works on together."""
-
-_USERS = 256
-"""Users whose items are looked for in one piece of work."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +58,7 @@ class Recommender:
         self._items, self._users = chosen, release.users
         self._mean, self._scale = release.facts.mean, release.facts.scale
         self._threads = _parallel.thread_count(threads)
-        self._catalogue = _catalogue(chosen)
+        self._catalogue = Catalogue(chosen.factors, chosen.biases)
 
     @property
     def item_ids(self) -> pl.Series:
@@ -86,7 +81,9 @@ class Recommender:
         # A user may come twice: what is excluded for one is excluded for all of them.
         rows, places = np.unique(_rows(_series(users), table.ids, "user"), return_inverse=True)
         starts, columns = self._excluded(table.ids.gather(rows), exclude)
-        items, scores = self._best(table.factors[rows], count=count, starts=starts, columns=columns)
+        items, scores = self._catalogue.best(
+            table.factors[rows], count, starts=starts, columns=columns, threads=self._threads
+        )
         rows, items, scores = rows[places], items[places], scores[places]
         scores += (np.float32(self._mean) + table.biases[rows])[:, None]
         found = pl.DataFrame(
@@ -118,7 +115,9 @@ class Recommender:
         known = _places(_series(exclude), self._items.ids)
         columns = np.unique(known[known >= 0]).astype(np.int32)
         starts = np.array([0, len(columns)], dtype=np.int64)
-        items, scores = self._best(factors[None], count=count, starts=starts, columns=columns)
+        items, scores = self._catalogue.best(
+            factors[None], count, starts=starts, columns=columns, threads=self._threads
+        )
         return [
             Recommendation(
                 item_id=self._items.ids[int(item)],
@@ -187,48 +186,6 @@ class Recommender:
         counts = np.bincount(pairs["user"].to_numpy(), minlength=len(users))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return starts, pairs["item"].to_numpy().astype(np.int32)
-
-    def _best(
-        self,
-        users: npt.NDArray[np.float32],
-        *,
-        count: int,
-        starts: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Return the best items of each profile and their scores, −1 where there are no more."""
-        count = _validate.positive_integer("count", count, "ten are usual")
-        count = min(count, len(self._items))
-        items = np.empty((len(users), count), dtype=np.int32)
-        scores = np.empty((len(users), count), dtype=np.float32)
-        users = np.ascontiguousarray(users)
-
-        def work(begin: int, end: int) -> None:
-            _core.top_k(
-                *self._catalogue,
-                users,
-                starts,
-                columns,
-                items,
-                scores,
-                begin,
-                end,
-            )
-
-        _parallel.for_ranges(work, len(users), size=_USERS, threads=self._threads)
-        return items, scores
-
-
-def _catalogue(items: Table) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Return factors (groups × width × 16) and biases (groups × 16) as the kernel takes them."""
-    count, width = items.factors.shape
-    groups = -(-count // _LANES)
-    factors = np.zeros((groups * _LANES, width), dtype=np.float32)
-    factors[:count] = items.factors
-    biases = np.full(groups * _LANES, -np.inf, dtype=np.float32)
-    biases[:count] = items.biases
-    grouped = factors.reshape(groups, _LANES, width).transpose(0, 2, 1)
-    return np.ascontiguousarray(grouped), biases.reshape(groups, _LANES)
 
 
 def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:

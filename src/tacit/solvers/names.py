@@ -7,6 +7,7 @@ from tacit.errors import InvalidParameter
 from tacit.solvers.bias import BiasSolver, NonPrivateBiasSolver
 from tacit.solvers.contract import Solver
 from tacit.solvers.gradient import GradientSolver, NonPrivateGradientSolver
+from tacit.solvers.input_perturbation import InputPerturbationSolver
 from tacit.solvers.non_private import NonPrivateSolver
 from tacit.solvers.paper import PaperSolver
 
@@ -16,6 +17,7 @@ SOLVERS: dict[str, type[Any]] = {
         GradientSolver,
         PaperSolver,
         BiasSolver,
+        InputPerturbationSolver,
         NonPrivateSolver,
         NonPrivateGradientSolver,
         NonPrivateBiasSolver,

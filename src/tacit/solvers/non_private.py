@@ -1,14 +1,12 @@
 """Alternating least squares with biases, not private: the reference of every comparison."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit import _core, _parallel, _validate
-from tacit.data.ratings import Csr, Ratings
+from tacit import _validate
+from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.units import Unit
@@ -22,14 +20,10 @@ from tacit.solvers.contract import (
     check_ratings,
     settings,
 )
-from tacit.solvers.run import Run, State
+from tacit.solvers.least_squares import BIAS_RIDGE, PRIOR_RATINGS, LeastSquares, Ridge
+from tacit.solvers.run import Run
 
 FACTORS_MAX = 1024
-
-_PRIOR_RATINGS = 200
-"""Ratings that the ridge counts for a row beyond its own."""
-
-_BIAS_RIDGE = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,35 +61,12 @@ class NonPrivateSolver:
         check_budget(self, budget)
         run = Run(session)
         run.open_door(Unit.VALUE).book("profiles of users and items")
-        mean = float(np.mean(ratings.values(), dtype=np.float64))
-        ridge = self.regularization * ratings.scale.range / 4
-        sides = {"items": ratings.by_item, "users": ratings.by_user}
-        targets = {
-            name: ratings.scale.decode(side.codes) - np.float32(mean)
-            for name, side in sides.items()
-        }
-
-        def begin() -> State:
-            of_items, of_users = session.starts()
-            spread = 0.1 * math.sqrt(ratings.scale.range / 4)
-            users, items = ratings.shape
-            rows = {
-                name: random.normal(scale=spread, size=(count, self.factors + 1))
-                for name, count, random in (("users", users, of_users), ("items", items, of_items))
-            }
-            for row in rows.values():
-                row[:, 0] = 0
-            return rows
-
-        def step(number: int, state: State) -> State:
-            after = dict(state)
-            for name, other in (("items", "users"), ("users", "items")):
-                after[name] = self._solve(
-                    sides[name], targets[name], after[other], ridge, session.threads
-                )
-            return after
-
-        state = run.steps(self.iterations, begin, step)
+        values = ratings.values()
+        mean = float(np.mean(values, dtype=np.float64))
+        weighted = self.regularization * ratings.scale.range / 4
+        ridge = Ridge(weighted=weighted, fixed=PRIOR_RATINGS * weighted, bias=BIAS_RIDGE)
+        squares = LeastSquares(ratings, values - np.float32(mean), self.factors, ridge, session)
+        state = run.steps(self.iterations, squares.begin, squares.step)
         users, items = (state[name].astype(np.float32) for name in ("users", "items"))
         return Fit(
             solver=self.name,
@@ -111,30 +82,3 @@ class NonPrivateSolver:
         """Return no events: nothing is released with noise."""
         check_budget(self, budget)
         return []
-
-    def _solve(
-        self,
-        side: Csr,
-        targets: npt.NDArray[np.float32],
-        others: npt.NDArray[np.float64],
-        ridge: float,
-        threads: int | None,
-    ) -> npt.NDArray[np.float64]:
-        """Return one side's rows (bias, factors), the other's given."""
-        features = others.astype(np.float32)
-        features[:, 0] = 1
-        residuals = targets - others[:, 0].astype(np.float32)[side.columns]
-        weighted = np.full(features.shape[1], ridge)
-        fixed = _PRIOR_RATINGS * weighted
-        weighted[0], fixed[0] = 0.0, _BIAS_RIDGE
-        rows = np.empty((side.starts.size - 1, features.shape[1]), dtype=np.float32)
-
-        def work(begin: int, end: int) -> None:
-            _core.ridge_rows(
-                side.starts, side.columns, residuals, features, weighted, fixed, rows, begin, end
-            )
-
-        count = _parallel.thread_count(threads)
-        size = max(1, -(-len(rows) // (16 * count)))
-        _parallel.for_ranges(work, len(rows), size=size, threads=count)
-        return rows.astype(np.float64)

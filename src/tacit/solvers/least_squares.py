@@ -1,0 +1,108 @@
+"""Alternating least squares with biases: each side is solved exactly while the other rests.
+
+Knows the pattern of the ratings and some values for them, exact or noised; what it returns is as
+private as those are.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import _core, _parallel
+from tacit.data.ratings import Csr, Ratings
+from tacit.solvers.contract import Session
+from tacit.solvers.run import State
+
+PRIOR_RATINGS = 200
+"""Ratings that the ridge counts for a row beyond its own."""
+
+BIAS_RIDGE = 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ridge:
+    """What is added to the normal equations of a row with n ratings: weighted · n + fixed.
+
+    One number for factors, one for the bias.
+    """
+
+    weighted: float
+    fixed: float
+    bias: float
+
+
+class LeastSquares:
+    """Alternating solves of rows (bias, factors) for values of rated pairs.
+
+    Parameters
+    ----------
+    ratings
+        For their pattern and scale only.
+    values
+        One value for each pair in the order of `ratings.by_user`, with the mean subtracted.
+    factors
+        Length of a profile.
+    ridge
+        The regularization.
+    """
+
+    def __init__(
+        self,
+        ratings: Ratings,
+        values: npt.NDArray[np.float32],
+        factors: int,
+        ridge: Ridge,
+        session: Session,
+    ) -> None:
+        self._shape, self._range = ratings.shape, ratings.scale.range
+        self._factors, self._ridge, self._session = factors, ridge, session
+        # Sorting pairs by item keeps users in order within each: the order of by_item.
+        by_item = np.argsort(ratings.by_user.columns, kind="stable")
+        self._sides = {
+            "items": (ratings.by_item, values[by_item]),
+            "users": (ratings.by_user, values),
+        }
+
+    def begin(self) -> State:
+        """Return random factors and no biases."""
+        of_items, of_users = self._session.starts()
+        spread = 0.1 * math.sqrt(self._range / 4)
+        users, items = self._shape
+        rows = {
+            name: random.normal(scale=spread, size=(count, self._factors + 1))
+            for name, count, random in (("users", users, of_users), ("items", items, of_items))
+        }
+        for row in rows.values():
+            row[:, 0] = 0
+        return rows
+
+    def step(self, number: int, state: State) -> State:
+        """Return both sides solved once, items first."""
+        after = dict(state)
+        for name, other in (("items", "users"), ("users", "items")):
+            after[name] = self._solve(*self._sides[name], after[other])
+        return after
+
+    def _solve(
+        self, side: Csr, values: npt.NDArray[np.float32], others: npt.NDArray[np.float64]
+    ) -> npt.NDArray[np.float64]:
+        """Return one side's rows, the other's given."""
+        features = others.astype(np.float32)
+        features[:, 0] = 1
+        residuals = values - others[:, 0].astype(np.float32)[side.columns]
+        weighted = np.full(features.shape[1], self._ridge.weighted)
+        fixed = np.full(features.shape[1], self._ridge.fixed)
+        weighted[0], fixed[0] = 0.0, self._ridge.bias
+        rows = np.empty((side.starts.size - 1, features.shape[1]), dtype=np.float32)
+
+        def work(begin: int, end: int) -> None:
+            _core.ridge_rows(
+                side.starts, side.columns, residuals, features, weighted, fixed, rows, begin, end
+            )
+
+        count = _parallel.thread_count(self._session.threads)
+        size = max(1, -(-len(rows) // (16 * count)))
+        _parallel.for_ranges(work, len(rows), size=size, threads=count)
+        return rows.astype(np.float64)
