@@ -17,6 +17,8 @@ LAYERS = [
     "_json",
     "_files",
     "_optional",
+    "_html",
+    "_drawing",
     "_core",
     "_parallel",
     "data",

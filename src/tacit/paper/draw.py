@@ -1,10 +1,9 @@
 """Draws reproduced figures, with the paper's own points over them. Needs the extra `plots`."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
-from tacit._optional import require
+from tacit._drawing import COLOURS, canvas, saved
 from tacit.paper.figures import Point
 from tacit.paper.published import NON_PRIVATE, Axis, Figure, Quantity
 
@@ -20,8 +19,6 @@ _AXES = {
     Axis.FACTORS: "length of a profile, k (the paper's n)",
     Axis.STEP_SIZE: "step size (the paper's μ)",
 }
-# Colours that people with colour blindness can tell apart (Okabe and Ito).
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
 def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
@@ -31,12 +28,10 @@ def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
         for group, title in _PANELS
         if any(point.quantity in group for point in points)
     ]
-    canvas = require("matplotlib.figure", extra="plots").Figure(
-        figsize=(5.2 * len(shown), 4.4), layout="constrained"
-    )
-    panels = canvas.subplots(1, len(shown), squeeze=False)[0]
+    drawing = canvas(5.2 * len(shown), 4.4)
+    panels = drawing.subplots(1, len(shown), squeeze=False)[0]
     names = list(dict.fromkeys(curve.series for curve in figure.curves))
-    colours = dict(zip(names, _COLOURS, strict=False))
+    colours = dict(zip(names, COLOURS, strict=False))
     for panel, (group, title) in zip(panels, shown, strict=True):
         circles = None
         for quantity in group:
@@ -59,8 +54,8 @@ def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
     if len(errors) == 2:  # on one scale, so that the gap between the two can be seen
         errors[0].sharey(errors[1])
         errors[0].autoscale_view()
-    canvas.suptitle(f"Figure {figure.number}: {figure.title}", fontsize=11)
-    return {ending: saved(canvas, ending) for ending in ("png", "svg")}
+    drawing.suptitle(f"Figure {figure.number}: {figure.title}", fontsize=11)
+    return {ending: saved(drawing, ending) for ending in ("png", "svg")}
 
 
 def _draw_line(
@@ -123,11 +118,3 @@ def _label(series: str, quantity: Quantity) -> str:
         return names.get(quantity, "here")
     name = "without noise" if series == NON_PRIVATE else series.replace("eps_i=", "ε_i = ")
     return f"{name}, exact" if quantity is Quantity.EPSILON_EXACT else name
-
-
-def saved(canvas: Any, ending: str) -> bytes:
-    """Return a drawing as a file of a kind."""
-    content = io.BytesIO()
-    metadata = {"Date": None} if ending == "svg" else None
-    canvas.savefig(content, format=ending, dpi=110, metadata=metadata)
-    return content.getvalue()

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from tacit import _json
+from tacit._drawing import canvas, saved
 from tacit._files import replace_file
-from tacit._optional import require
 from tacit.paper.counterexample import counterexample
-from tacit.paper.draw import saved
 from tacit.paper.leak import ItemLeak, Leak
 from tacit.paper.published import DELTA
 
@@ -27,14 +26,12 @@ def write_leak(folder: Path, leak: Leak) -> None:
 def draw_leak(leak: Leak) -> dict[str, bytes]:
     """Return the plots as PNG and SVG: the counterexample, then losses against iterations."""
     panels = len(leak.items) + 1
-    canvas = require("matplotlib.figure", extra="plots").Figure(
-        figsize=(4.6 * panels, 4.2), layout="constrained"
-    )
-    first, *others = canvas.subplots(1, panels, squeeze=False)[0]
+    drawing = canvas(4.6 * panels, 4.2)
+    first, *others = drawing.subplots(1, panels, squeeze=False)[0]
     _draw_counterexample(first, leak)
     for panel, item in zip(others, leak.items, strict=True):
         _draw_losses(panel, item, leak.claimed_epsilon)
-    return {ending: saved(canvas, ending) for ending in ("png", "svg")}
+    return {ending: saved(drawing, ending) for ending in ("png", "svg")}
 
 
 def _draw_counterexample(panel: Any, leak: Leak) -> None:

@@ -1,6 +1,5 @@
 """`tacit paper report`: one self-contained page with all figures of a folder."""
 
-import base64
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -9,25 +8,12 @@ from typing import Any
 
 from tacit import _json
 from tacit._files import replace_file
+from tacit._html import page, picture, table
 from tacit._version import __version__
 from tacit.errors import InvalidDocument
 from tacit.paper.published import Quantity
 from tacit.paper.readings import GUESSES, reading
 from tacit.paper.reproduce import Reproduced
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
-       color: #222; background: #fff; }
-h1, h2 { line-height: 1.2; } h2 { margin-top: 3rem; }
-img { max-width: 100%; height: auto; }
-table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; }
-.note { color: #555; } code { background: #f4f4f4; padding: 0 .2rem; }
-@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818; }
-       img { background: #fff; } th, td { border-color: #444; } .note { color: #aaa; }
-       code { background: #333; } }
-"""
 
 _NAMES = {
     Quantity.RMSE: "training RMSE",
@@ -41,7 +27,6 @@ def write_report(folder: Path, results: Sequence[Reproduced]) -> Path:
     if not results:
         raise InvalidDocument(f"{folder} has no figures; make some: tacit paper figure 4 -o DIR")
     parts = [
-        "<h1>The paper, reproduced</h1>",
         _introduction(results),
         _overview(results),
         *(_section(result) for result in results),
@@ -50,14 +35,8 @@ def write_report(folder: Path, results: Sequence[Reproduced]) -> Path:
         f"<ul>{''.join(f'<li>{escape(guess)}</li>' for guess in GUESSES)}</ul>",
         f"<p class='note'>Written by tacit {__version__}.</p>",
     ]
-    page = (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>The paper, reproduced</title><style>{_STYLE}</style></head>"
-        f"<body>{''.join(parts)}</body></html>\n"
-    )
     path = folder / "report.html"
-    replace_file(path, page.encode())
+    replace_file(path, page("The paper, reproduced", parts))
     return path
 
 
@@ -82,7 +61,7 @@ def _overview(results: Sequence[Reproduced]) -> str:
         if quantity is not Quantity.MS and (values := result.deviations(quantity))
     ]
     head = ("", "", "quantity", "largest deviation", "mean deviation")
-    return f"<h2>How far from the paper</h2>{_table(head, rows)}"
+    return f"<h2>How far from the paper</h2>{table(head, rows)}"
 
 
 def _range(deviations: Sequence[float]) -> tuple[str, str]:
@@ -124,7 +103,7 @@ def _deviations(result: Reproduced) -> str:
     if not rows:
         return ""
     head = ("line", "quantity", "points", "largest deviation", "mean deviation")
-    return f"<details><summary>Deviations by line</summary>{_table(head, rows)}</details>"
+    return f"<details><summary>Deviations by line</summary>{table(head, rows)}</details>"
 
 
 def _leak(folder: Path) -> str:
@@ -163,14 +142,14 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
         "<p>The theorem bounds every step as if the item profiles did not depend on the changed "
         "rating. They do: they are updated with the raw gradient and never noised. With four users "
         "and one item the true ε of the final profiles can be computed:</p>"
-        f"{_table(('claimed ε', 'true ε'), cases)}"
+        f"{table(('claimed ε', 'true ε'), cases)}"
         f"<p>On {escape(str(leak['dataset']))}, {leak['iterations']} iterations at ε_i = "
         f"{leak['epsilon_i']:g} ({escape(str(leak['protocol']))}), one rating of an item was "
         f"changed and {leak['histories']} runs were simulated in both worlds. The theorem's proof "
         f"gives δ = {leak['claimed_delta']:g} at ε = {leak['claimed_epsilon']:.2f}, and √Q = "
         f"{leak['claimed_mu']:.2f}, for whoever knows the start and sees the user profiles after "
         "every iteration:</p>"
-        f"{_table(head, items)}"
+        f"{table(head, items)}"
         f"{_image(folder / 'leak.svg', 'privacy losses against iterations')}"
         f"<p>Lower bounds hold with {leak['confidence']:.0%} confidence. The same measurement on "
         f"<code>gradient</code>, with noise on both sides: √Q at most "
@@ -179,17 +158,8 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
     )
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
-
-
 def _image(path: Path, name: str) -> str:
     try:
-        content = base64.b64encode(path.read_bytes()).decode()
+        return picture(path.read_bytes(), name)
     except OSError as error:
         raise InvalidDocument(f"cannot read {path}: {error.strerror}") from None
-    return f"<img alt='{escape(name)}' src='data:image/svg+xml;base64,{content}'>"

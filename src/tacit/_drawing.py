@@ -1,0 +1,23 @@
+"""Drawings with matplotlib, which the extra `plots` brings."""
+
+import io
+from typing import Any
+
+from tacit._optional import require
+
+# Colours that people with colour blindness can tell apart (Okabe and Ito).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def canvas(width: float, height: float) -> Any:
+    """Return an empty drawing of a size in inches."""
+    figure = require("matplotlib.figure", extra="plots").Figure
+    return figure(figsize=(width, height), layout="constrained")
+
+
+def saved(drawing: Any, ending: str) -> bytes:
+    """Return a drawing as a file of a kind: png or svg."""
+    content = io.BytesIO()
+    metadata = {"Date": None} if ending == "svg" else None
+    drawing.savefig(content, format=ending, dpi=110, metadata=metadata)
+    return content.getvalue()

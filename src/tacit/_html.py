@@ -1,0 +1,45 @@
+"""Self-contained pages: tables and pictures in one file, nothing fetched from elsewhere."""
+
+import base64
+from collections.abc import Sequence
+from html import escape
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
+       color: #222; background: #fff; }
+h1, h2 { line-height: 1.2; } h2 { margin-top: 3rem; }
+img { max-width: 100%; height: auto; }
+table { border-collapse: collapse; margin: 1rem 0; }
+th, td { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #ddd; }
+th:first-child, td:first-child { text-align: left; }
+.note { color: #555; } code { background: #f4f4f4; padding: 0 .2rem; }
+@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818; }
+       img { background: #fff; } th, td { border-color: #444; } .note { color: #aaa; }
+       code { background: #333; } }
+"""
+
+
+def page(title: str, parts: Sequence[str]) -> bytes:
+    """Return a page of a title and parts that are HTML already."""
+    text = (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head>"
+        f"<body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n"
+    )
+    return text.encode()
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of text."""
+    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def picture(svg: bytes, name: str) -> str:
+    """Return a drawing as part of the page."""
+    content = base64.b64encode(svg).decode()
+    return f"<img alt='{escape(name)}' src='data:image/svg+xml;base64,{content}'>"

@@ -1,0 +1,297 @@
+"""`tacit compare`: accuracy against privacy, solvers side by side on the same splits.
+
+A seed fixes the split and the public start; noise stays secure and is drawn anew for each seed. All
+solvers are compared at the same exact ε. What comes out is exact and reads private data: the
+owner's own view.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from tacit import _json, _validate
+from tacit._files import prepare_folder, replace_file
+from tacit._version import __version__
+from tacit.data.ratings import Ratings
+from tacit.data.splits import random_split
+from tacit.errors import InvalidDocument, InvalidParameter
+from tacit.evaluate.metrics import Accuracy, accuracy
+from tacit.privacy.budget import Budget
+from tacit.privacy.certificate import Certificate
+from tacit.solvers.contract import Fit, Session, Solver, settings
+from tacit.solvers.names import SOLVERS, make_solver
+from tacit.solvers.paper import PaperSolver
+
+DEFAULT = ("gradient", "bias", "input-perturbation", "paper", "non-private")
+EPSILONS = (1.0, 5.0, 10.0)
+
+VERSION = 1
+"""Of what a cell computes: results of other versions are not used."""
+
+METRICS = {
+    "rmse": "rmse",
+    "mae": "mae",
+    "ndcg": "ndcg@10_unrated_top_quarter",
+    "recall": "recall@20_unrated_top_quarter",
+}
+"""Names of metrics in the outside world; those of rankings tell their protocol."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to compare.
+
+    Parameters
+    ----------
+    solvers
+        Their names; the first is what the others are compared with.
+    epsilons, delta
+        Overall budgets of the private ones.
+    seeds
+        How many: 0, 1, …
+    holdout
+        Part of the ratings that is left out.
+    """
+
+    solvers: tuple[str, ...] = DEFAULT
+    epsilons: tuple[float, ...] = EPSILONS
+    delta: float = 1e-5
+    seeds: int = 3
+    holdout: float = 0.1
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.solvers if name not in SOLVERS]
+        if unknown or not self.solvers:
+            raise InvalidParameter(
+                f"solvers must be some of {', '.join(SOLVERS)}, got {', '.join(unknown) or 'none'}"
+            )
+        if len(set(self.solvers)) < len(self.solvers):
+            raise InvalidParameter("a solver is named twice")
+        if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
+            raise InvalidParameter("give at least one epsilon, and none twice")
+        for epsilon in self.epsilons:
+            Budget.from_epsilon(epsilon, self.delta)
+        _validate.positive_integer("seeds", self.seeds, "3 are usual")
+        _validate.probability("holdout", self.holdout, "0.1 holds a tenth out")
+
+    @property
+    def cells(self) -> list["Cell"]:
+        """The trainings: every solver, at every ε if it is private, with every seed."""
+        return [
+            Cell(solver=name, epsilon=epsilon, seed=seed)
+            for seed in range(self.seeds)
+            for name in self.solvers
+            for epsilon in (sorted(self.epsilons) if SOLVERS[name].is_private else [None])
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One training: a solver, its ε if it has one, and a seed."""
+
+    solver: str
+    epsilon: float | None
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One solver at one ε: means over seeds with standard errors, None where unknown.
+
+    `difference` is the mean difference of the RMSE to the first solver on the same splits, at the
+    same ε, and its standard error.
+    """
+
+    solver: str
+    epsilon: float | None
+    status: str
+    means: dict[str, float | None]
+    errors: dict[str, float | None]
+    by_popularity: tuple[float | None, ...]
+    difference: tuple[float, float | None] | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Comparison:
+    """The results of all cells of a plan."""
+
+    plan: Plan
+    source: str
+    results: dict[Cell, Accuracy]
+    statuses: dict[str, str]
+
+    def summaries(self) -> list[Summary]:
+        """Return one summary for each solver and ε, in the order of the plan."""
+        kinds = dict.fromkeys((cell.solver, cell.epsilon) for cell in self.plan.cells)
+        return [self._summary(solver, epsilon) for solver, epsilon in kinds]
+
+    def _of(self, solver: str, epsilon: float | None) -> list[Accuracy]:
+        return [
+            self.results[Cell(solver=solver, epsilon=epsilon, seed=seed)]
+            for seed in range(self.plan.seeds)
+        ]
+
+    def _summary(self, solver: str, epsilon: float | None) -> Summary:
+        found = self._of(solver, epsilon)
+        means, errors = {}, {}
+        for name in METRICS:
+            means[name], errors[name] = _mean([getattr(each, name) for each in found])
+        groups = zip(*(each.rmse_by_popularity for each in found), strict=True)
+        return Summary(
+            solver=solver,
+            epsilon=epsilon,
+            status=self.statuses[solver],
+            means=means,
+            errors=errors,
+            by_popularity=tuple(_mean(list(group))[0] for group in groups),
+            difference=self._difference(solver, epsilon),
+        )
+
+    def _difference(self, solver: str, epsilon: float | None) -> tuple[float, float | None] | None:
+        first = self.plan.solvers[0]
+        own = epsilon if SOLVERS[first].is_private else None
+        if solver == first or (SOLVERS[first].is_private and own is None):
+            return None
+        pairs = zip(self._of(solver, epsilon), self._of(first, own), strict=True)
+        mean, error = _mean([one.rmse - two.rmse for one, two in pairs])
+        return (mean, error) if mean is not None else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types."""
+        return {
+            "view": "owner",
+            "source": self.source,
+            "delta": self.plan.delta,
+            "seeds": self.plan.seeds,
+            "holdout": self.plan.holdout,
+            "compared_with": self.plan.solvers[0],
+            "results": [_row(summary) for summary in self.summaries()],
+            "runs": [asdict(cell) | _named(asdict(found)) for cell, found in self.results.items()],
+        }
+
+
+def run_comparison(
+    ratings: Ratings,
+    plan: Plan,
+    *,
+    source: str,
+    folder: Path,
+    threads: int | None = None,
+    progress: Callable[[int, int, float], None] = lambda done, total, share: None,
+) -> Comparison:
+    """Run what is not in the folder yet, and return all. Reads private data: the owner's own view.
+
+    Results are kept in the folder's `cells`, under what they were run with, ratings included.
+    """
+    prepare_folder(folder / "cells")
+    digest = _digest(ratings)
+    results: dict[Cell, Accuracy] = {}
+    split: tuple[int, Ratings, Ratings] | None = None
+    cells = plan.cells
+    for number, cell in enumerate(cells):
+        progress(number, len(cells), number / len(cells))
+        solver = _solver(cell, plan)
+        path = folder / "cells" / f"{_key(solver, cell, plan, digest)}.json"
+        found = _kept(path)
+        if found is None:
+            if split is None or split[0] != cell.seed:
+                split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
+            fit = _fit(solver, cell, plan, split[1], threads)
+            found = accuracy(fit, split[1], split[2], threads)
+            replace_file(path, json.dumps(asdict(cell) | asdict(found)).encode())
+        results[cell] = found
+    progress(len(cells), len(cells), 1.0)
+    statuses = {name: _status(name) for name in plan.solvers}
+    return Comparison(plan=plan, source=source, results=results, statuses=statuses)
+
+
+def _solver(cell: Cell, plan: Plan) -> Solver:
+    solver = make_solver(cell.solver)
+    if isinstance(solver, PaperSolver) and cell.epsilon is not None:
+        # Its own formula is not tight: at the same exact ε it may use less noise.
+        mu = Budget.from_epsilon(cell.epsilon, plan.delta).mu
+        ratio = math.sqrt(2 * math.log(1.25 / solver.delta_i) / solver.iterations)
+        return replace(solver, epsilon_i=mu * ratio, delta=plan.delta)
+    return solver
+
+
+def _fit(solver: Solver, cell: Cell, plan: Plan, train: Ratings, threads: int | None) -> Fit:
+    budget = None
+    if cell.epsilon is not None and not isinstance(solver, PaperSolver):
+        budget = Budget.from_epsilon(cell.epsilon, plan.delta)
+    fit = solver.fit(train, budget, Session(seed=cell.seed, threads=threads))
+    certified = Certificate.from_ledger(fit.ledger, plan.delta).epsilon
+    if cell.epsilon is not None and not (certified or math.inf) <= cell.epsilon * (1 + 1e-6):
+        raise InvalidParameter(f"{cell.solver} spent more than ε = {cell.epsilon:g}")
+    return fit
+
+
+def _status(name: str) -> str:
+    if not SOLVERS[name].is_private:
+        return "none"
+    return "claimed" if name == PaperSolver.name else "proven"
+
+
+def _digest(ratings: Ratings) -> str:
+    digest = hashlib.sha256(str(ratings.scale).encode())
+    side = ratings.by_user
+    for array in (side.starts, side.columns, side.codes):
+        digest.update(array.tobytes())
+    for ids in (ratings.user_ids, ratings.item_ids):
+        digest.update(repr(ids.to_list()).encode())
+    return digest.hexdigest()
+
+
+def _key(solver: Solver, cell: Cell, plan: Plan, digest: str) -> str:
+    facts = {
+        "version": (VERSION, __version__),
+        "ratings": digest,
+        "cell": asdict(cell),
+        "settings": settings(solver),
+        "delta": plan.delta,
+        "holdout": plan.holdout,
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _kept(path: Path) -> Accuracy | None:
+    if not path.is_file():
+        return None
+    try:
+        document = _json.read(path)
+        groups = tuple(document["rmse_by_popularity"])
+        return Accuracy(rmse_by_popularity=groups, **{name: document[name] for name in METRICS})
+    except (InvalidDocument, KeyError, TypeError):
+        return None
+
+
+def _mean(values: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """Return mean and standard error, None if a value or, for the latter, a second one lacks."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None, None
+    return fmean(known), stdev(known) / math.sqrt(len(known)) if len(known) > 1 else None
+
+
+def _named(document: dict[str, Any]) -> dict[str, Any]:
+    return {METRICS.get(name, name): value for name, value in document.items()}
+
+
+def _row(summary: Summary) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "solver": summary.solver,
+        "epsilon": summary.epsilon,
+        "status": summary.status,
+    }
+    for name, label in METRICS.items():
+        row[label] = summary.means[name]
+        row[f"{label}_error"] = summary.errors[name]
+    row["rmse_by_popularity"] = list(summary.by_popularity)
+    if summary.difference:
+        row["rmse_difference"], row["rmse_difference_error"] = summary.difference
+    return row
