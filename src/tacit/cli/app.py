@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tacit._version import __version__
-from tacit.cli import budget, data, demo, doctor, paper, release, train
+from tacit.cli import budget, compare, data, demo, doctor, paper, release, train
 from tacit.cli.console import fail, prepare, warn
 from tacit.errors import CheckFailed, TacitError
 
@@ -34,6 +34,7 @@ app.command(
 )(train.train)
 
 for _name, _command, _example in (
+    ("compare", compare.compare, "tacit compare ml-1m --epsilons 1,5,10 -o comparison"),
     ("verify", release.verify, "tacit verify release --public-key tacit.key.pub"),
     ("keygen", release.keygen, "tacit keygen -o tacit.key"),
     ("recommend", release.recommend, "tacit recommend release --user 42 -k 10"),

@@ -1,11 +1,14 @@
 """`tacit data`: the named sets, and the owner's view of a source."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tacit.cli.console import Json, emit_json, note, say, table
 from tacit.cli.progress import bytes_bar
+
+if TYPE_CHECKING:
+    from tacit.data.ratings import Ratings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -105,11 +108,31 @@ def info(
     json: Json = False,
 ) -> None:
     """Show exact statistics of a source: the owner's view, not for publication."""
-    from tacit.data import load
     from tacit.data.describe import describe
 
+    ratings = read(source, scale, columns, separator, duplicates, missing, outside)
+    facts = describe(ratings, user=user, item=item)
+    if json:
+        emit_json({"source": source, "view": "owner"} | facts)
+        return
+    say(f"{source}: the owner's view, exact and not for publication")
+    say(table([(name.replace("_", " "), "", _shown(fact)) for name, fact in facts.items()]))
+
+
+def read(
+    source: str,
+    scale: str | None,
+    columns: str | None,
+    separator: str | None,
+    duplicates: str,
+    missing: str,
+    outside: str,
+) -> "Ratings":
+    """Return the ratings that a command's options name, with a bar and the licence if need be."""
+    from tacit.data import load
+
     with bytes_bar(source) as progress:
-        ratings = load(
+        return load(
             source,
             scale=scale,
             columns=columns,
@@ -120,12 +143,6 @@ def info(
             progress=progress,
             licence=note,
         )
-    facts = describe(ratings, user=user, item=item)
-    if json:
-        emit_json({"source": source, "view": "owner"} | facts)
-        return
-    say(f"{source}: the owner's view, exact and not for publication")
-    say(table([(name.replace("_", " "), "", _shown(fact)) for name, fact in facts.items()]))
 
 
 def _is_here(name: str) -> bool:

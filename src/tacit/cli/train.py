@@ -14,8 +14,9 @@ from tacit.cli.data import (
     ScaleOption,
     SeparatorOption,
     Source,
+    read,
 )
-from tacit.cli.progress import bytes_bar, duration, iterations_bar
+from tacit.cli.progress import duration, iterations_bar
 
 if TYPE_CHECKING:
     from tacit.privacy.budget import Budget
@@ -58,8 +59,8 @@ def train(
     solver: Annotated[
         str,
         typer.Option(
-            help="gradient, bias (proven); paper (claimed); non-private, non-private-gradient, "
-            "non-private-bias (no guarantee)."
+            help="gradient, bias, input-perturbation (proven); paper (claimed); non-private, "
+            "non-private-gradient, non-private-bias (no guarantee)."
         ),
     ] = "gradient",
     factors: Annotated[Count, count_option("Length of a profile.")] = None,
@@ -135,7 +136,6 @@ def train(
     json: Json = False,
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
-    from tacit.data import load
     from tacit.errors import InvalidParameter, TacitError
     from tacit.release.write import check_absent
     from tacit.solvers.names import make_solver
@@ -162,18 +162,7 @@ def train(
         patience=patience,
     )
     budget = _budget(chosen, epsilon, delta, epsilon_i)
-    with bytes_bar(source) as progress:
-        ratings = load(
-            source,
-            scale=scale,
-            columns=columns,
-            separator=separator,
-            duplicates=duplicates,
-            missing=missing,
-            outside=outside,
-            progress=progress,
-            licence=note,
-        )
+    ratings = read(source, scale, columns, separator, duplicates, missing, outside)
     if dry_run:
         if output is not None:
             check_absent(output)

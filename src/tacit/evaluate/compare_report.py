@@ -1,0 +1,125 @@
+"""A comparison as a table, a drawing, JSON and one self-contained page: the owner's own view."""
+
+from pathlib import Path
+from typing import Any
+
+from tacit import _json
+from tacit._drawing import COLOURS, canvas, saved
+from tacit._files import replace_file
+from tacit._html import page, picture, table
+from tacit.evaluate.compare import Comparison, Summary
+
+OWNER = (
+    "Exact errors on private ratings: the owner's own view. Choosing by them what to publish is "
+    "not covered by any guarantee."
+)
+_HEAD = ("solver", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "recall@20")
+
+
+def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
+    """Write compare.json, .png, .svg and .html; older ones are replaced."""
+    drawing = draw_comparison(comparison)
+    contents = {
+        "json": _json.dumps(comparison.to_dict()).encode(),
+        "png": saved(drawing, "png"),
+        "svg": saved(drawing, "svg"),
+    }
+    contents["html"] = _page(comparison, contents["svg"])
+    paths = [folder / f"compare.{ending}" for ending in contents]
+    for path, content in zip(paths, contents.values(), strict=True):
+        replace_file(path, content)
+    return paths
+
+
+def rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """Return the table as text, a heading first."""
+    return [_HEAD, *(_row(summary) for summary in comparison.summaries())]
+
+
+def _row(summary: Summary) -> tuple[str, ...]:
+    means, errors = summary.means, summary.errors
+    difference = "" if summary.difference is None else _with_error(*summary.difference, sign="+")
+    return (
+        summary.solver,
+        "–" if summary.epsilon is None else f"{summary.epsilon:g}",
+        summary.status,
+        _with_error(means["rmse"], errors["rmse"]),
+        difference,
+        _with_error(means["mae"], errors["mae"]),
+        _with_error(means["ndcg"], errors["ndcg"]),
+        _with_error(means["recall"], errors["recall"]),
+    )
+
+
+def _with_error(mean: float | None, error: float | None, sign: str = "") -> str:
+    if mean is None:
+        return ""
+    return f"{mean:{sign}.4f}" + ("" if error is None else f" ± {error:.4f}")
+
+
+def draw_comparison(comparison: Comparison) -> Any:
+    """Return RMSE against ε: lines for private solvers, dashed where only claimed."""
+    drawing = canvas(7.5, 5.0)
+    panel = drawing.add_subplot()
+    summaries = comparison.summaries()
+    for colour, name in zip(_cycle(), comparison.plan.solvers, strict=False):
+        line = [summary for summary in summaries if summary.solver == name]
+        means = [summary.means["rmse"] for summary in line]
+        if line[0].epsilon is None:
+            panel.axhline(means[0], color=colour, linestyle=":", label=f"{name} (not private)")
+            continue
+        label = name if line[0].status == "proven" else f"{name} ({line[0].status})"
+        errors = [summary.errors["rmse"] for summary in line]
+        panel.errorbar(
+            [summary.epsilon for summary in line],
+            means,
+            yerr=errors if None not in errors else None,
+            color=colour,
+            linestyle="-" if line[0].status == "proven" else "--",
+            marker="o",
+            capsize=3,
+            label=label,
+        )
+    ticks = sorted(comparison.plan.epsilons)
+    panel.set_xscale("log")
+    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.minorticks_off()
+    panel.set(
+        xlabel=f"overall ε at δ = {comparison.plan.delta:g}, exact",
+        ylabel="RMSE on held-out ratings",
+        title=f"{comparison.source}: {comparison.plan.seeds} splits",
+    )
+    panel.grid(alpha=0.3)
+    panel.legend()
+    return drawing
+
+
+def _cycle() -> list[str]:
+    return list(COLOURS) * 3
+
+
+def _page(comparison: Comparison, svg: bytes) -> bytes:
+    head, *body = rows(comparison)
+    groups = [
+        (
+            summary.solver,
+            "–" if summary.epsilon is None else f"{summary.epsilon:g}",
+            *("" if error is None else f"{error:.4f}" for error in summary.by_popularity),
+        )
+        for summary in comparison.summaries()
+    ]
+    plan = comparison.plan
+    parts = [
+        f"<p class='note'>{OWNER}</p>",
+        picture(svg, "held-out error against ε"),
+        table(head, body),
+        f"<p class='note'>Means over {plan.seeds} random splits, {plan.holdout:g} of the ratings "
+        "held out, with standard errors. Differences are to the first solver on the same splits at "
+        "the same ε. Rankings are over all items that a user has not rated in training; held-out "
+        "ratings in the top quarter of the scale are relevant. A status of claimed is no guarantee."
+        "</p>",
+        "<h2>RMSE by popularity</h2>",
+        table(("solver", "ε", "least popular", "2", "3", "4", "most popular"), groups),
+        "<p class='note'>Items in five groups with about as many training ratings each.</p>",
+    ]
+    return page(f"Comparison on {comparison.source}", parts)

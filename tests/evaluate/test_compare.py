@@ -1,0 +1,146 @@
+"""Comparisons: the same splits for all, exact budgets, nothing run twice."""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit.data.splits import random_split
+from tacit.errors import InvalidParameter
+from tacit.evaluate import compare
+from tacit.evaluate.compare import METRICS, Cell, Plan, run_comparison
+from tacit.evaluate.compare_report import rows, write_comparison
+from tacit.evaluate.metrics import rmse
+from tacit.privacy.accounting import gaussian
+from tacit.solvers.names import make_solver
+from tests.conftest import RunTacit
+from tests.solvers.helpers import random_ratings
+
+RATINGS = random_ratings(3, users=80, items=40, density=0.4)
+PLAN = Plan(solvers=("gradient", "bias", "paper", "non-private"), epsilons=(10.0, 1.0), seeds=2)
+
+
+def run(folder: Path, plan: Plan = PLAN, ratings: Any = RATINGS) -> compare.Comparison:
+    return run_comparison(ratings, plan, source="made up", folder=folder)
+
+
+def test_every_cell_is_run_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(tmp_path)
+    assert list(first.results) == PLAN.cells and len(PLAN.cells) == 2 * (3 * 2 + 1)
+    assert len(list((tmp_path / "cells").iterdir())) == len(PLAN.cells)
+    monkeypatch.setattr(compare, "_fit", lambda *_: pytest.fail("run again"))
+    assert run(tmp_path).results == first.results
+    fewer = replace(PLAN, solvers=("bias",), epsilons=(1.0,))
+    assert run(tmp_path, fewer).results.keys() < first.results.keys()
+
+
+@pytest.mark.parametrize("change", ["ratings", "delta", "holdout", "seeds"])
+def test_other_questions_are_run(tmp_path: Path, change: str) -> None:
+    small = Plan(solvers=("bias",), epsilons=(1.0,), seeds=1)
+    run(tmp_path, small)
+    plan, ratings = small, RATINGS
+    if change == "ratings":
+        ratings = random_ratings(4, users=80, items=40, density=0.4)
+    else:
+        other = {"delta": 1e-6, "holdout": 0.2, "seeds": 2}[change]
+        plan = replace(small, **{change: other})
+    run(tmp_path, plan, ratings)
+    assert len(list((tmp_path / "cells").iterdir())) == 2
+
+
+def test_a_cell_is_a_fit_on_the_split_of_its_seed(tmp_path: Path) -> None:
+    found = run(tmp_path).results[Cell(solver="non-private", epsilon=None, seed=1)]
+    train, test = random_split(RATINGS, 0.1, 1)
+    assert found.rmse == pytest.approx(rmse(make_solver("non-private").fit(train), test), abs=0.05)
+
+
+def test_the_paper_is_compared_at_the_same_exact_epsilon() -> None:
+    solver: Any = compare._solver(Cell(solver="paper", epsilon=5.0, seed=0), PLAN)
+    mu = solver.epsilon_i / math.sqrt(2 * math.log(125)) * math.sqrt(solver.iterations)
+    assert gaussian.epsilon(PLAN.delta, mu) == pytest.approx(5.0)
+
+
+def test_differences_are_paired(tmp_path: Path) -> None:
+    comparison = run(tmp_path)
+    by_kind = {(each.solver, each.epsilon): each for each in comparison.summaries()}
+    found = by_kind["bias", 10.0]
+    gaps = [
+        comparison.results[Cell(solver="bias", epsilon=10.0, seed=seed)].rmse
+        - comparison.results[Cell(solver="gradient", epsilon=10.0, seed=seed)].rmse
+        for seed in (0, 1)
+    ]
+    assert found.difference == pytest.approx((sum(gaps) / 2, abs(gaps[0] - gaps[1]) / 2), rel=1e-9)
+    assert by_kind["gradient", 1.0].difference is None
+    assert by_kind["non-private", None].difference is None
+    assert by_kind["paper", 1.0].status == "claimed"
+
+
+def test_files_and_table(tmp_path: Path) -> None:
+    comparison = run(tmp_path)
+    files = write_comparison(tmp_path, comparison)
+    assert [file.name for file in files] == [f"compare.{e}" for e in ("json", "png", "svg", "html")]
+    document = json.loads(files[0].read_text())
+    assert document["view"] == "owner" and len(document["results"]) == 7
+    assert set(METRICS.values()) <= document["results"][0].keys()
+    assert len(document["runs"]) == 14
+    page = files[3].read_text()
+    assert "owner's own view" in page and "http" not in page
+    assert len(rows(comparison)) == 8
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"rmse": 1}'])
+def test_a_damaged_result_is_run_again(tmp_path: Path, content: str) -> None:
+    small = Plan(solvers=("non-private",), seeds=1)
+    before = run(tmp_path, small)
+    (file,) = (tmp_path / "cells").iterdir()
+    file.write_text(content)
+    assert run(tmp_path, small).results.keys() == before.results.keys()
+    assert json.loads(file.read_text())["rmse"] > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"solvers": ("nothing",)},
+        {"solvers": ()},
+        {"solvers": ("bias", "bias")},
+        {"epsilons": ()},
+        {"epsilons": (1.0, 1.0)},
+        {"epsilons": (-1.0,)},
+        {"delta": 2.0},
+        {"seeds": 0},
+        {"holdout": 1.5},
+    ],
+)
+def test_bad_plans_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameter):
+        replace(PLAN, **options)
+
+
+def test_the_command(tacit: RunTacit, tmp_path: Path) -> None:
+    options = ["--epsilons", "2,20", "--solvers", "bias,non-private", "--seeds", "2"]
+    result = tacit("compare", "synthetic:10k", *options, "-o", tmp_path / "out", "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    rmse_at = {row["epsilon"]: row["rmse"] for row in document["results"]}
+    assert rmse_at[None] < rmse_at[20.0] < rmse_at[2.0]
+    assert all(Path(file).exists() for file in document["files"])
+    again = tacit("compare", "synthetic:10k", *options, "-o", tmp_path / "out")
+    assert again.stdout.splitlines()[0].split()[:2] == ["solver", "ε"]
+    assert "owner's own view" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--epsilons", "1,x"], "numbers with commas"),
+        (["--solvers", "best"], "solvers must be"),
+        (["--seeds", "0"], "seeds"),
+    ],
+)
+def test_misuse(tacit: RunTacit, tmp_path: Path, arguments: list[str], message: str) -> None:
+    result = tacit("compare", "synthetic:10k", *arguments, "-o", tmp_path / "out")
+    assert result.returncode == 2 and message in result.stderr
