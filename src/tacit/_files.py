@@ -10,6 +10,8 @@ from tacit.errors import InvalidDocument, InvalidInput
 
 def prepare_folder(folder: Path) -> None:
     """Make a folder if it is not there, and raise unless files can be written to it."""
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder} is a file, not a folder; choose another place")
     probe = folder / f".{secrets.token_hex(8)}.tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -131,7 +131,13 @@ def made_up_figures(folder: Path) -> list[Reproduced]:
                 for x, y in curve.points
             ]
         results.append(
-            Reproduced(figure=each, points=tuple(found), settings=Settings(), folder=folder)
+            Reproduced(
+                figure=each,
+                points=tuple(found),
+                settings=Settings(),
+                folder=folder,
+                ratings=None if each.curves[0].quantity is Quantity.EPSILON_PAPER else ML_1M,
+            )
         )
     return results
 
@@ -152,7 +158,8 @@ def test_files_are_written_read_back_and_put_on_one_page(tmp_path: Path) -> None
     ]
     document = json.loads((tmp_path / "figure-12.json").read_text())
     assert document["figure"] == 12
-    assert document["points"][0].keys() == {"series", "quantity", "x", "y", "paper"}
+    keys = {"series", "quantity", "x", "y", "paper", "iterations"}
+    assert document["points"][0].keys() == keys
     again = read_reproduced(tmp_path)
     assert [result.points for result in again] == [result.points for result in results]
     page = write_report(tmp_path, again).read_text(encoding="utf-8")

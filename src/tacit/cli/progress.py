@@ -93,6 +93,8 @@ def cells_bar(title: str) -> Iterator[Callable[[int, int, float], None]]:
 
         def line(done: int, total: int, share: float) -> None:
             nonlocal said
+            if share == 0:
+                note(f"{title}: {done} of {total} are done already")
             remaining = left(share)
             if remaining and monotonic() - said > LINE_SECONDS:
                 said = monotonic()

@@ -21,31 +21,36 @@ _AXES = {
 }
 
 
-def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
+_CIRCLE = {"linestyle": "none", "marker": "o", "markerfacecolor": "none"}
+
+
+def draw_figure(figure: Figure, points: Sequence[Point], subtitle: str = "") -> dict[str, bytes]:
     """Return a figure as PNG and SVG, by the ending of the file."""
     shown = [
         (group, title)
         for group, title in _PANELS
         if any(point.quantity in group for point in points)
     ]
-    drawing = canvas(5.2 * len(shown), 4.4)
+    drawing = canvas(max(6.5, 5.2 * len(shown)), 5.0)
     panels = drawing.subplots(1, len(shown), squeeze=False)[0]
     names = list(dict.fromkeys(curve.series for curve in figure.curves))
     colours = dict(zip(names, COLOURS, strict=False))
+    handles: dict[str, Any] = {}
     for panel, (group, title) in zip(panels, shown, strict=True):
-        circles = None
         for quantity in group:
             for name in names:
-                circles = (
-                    _draw_line(panel, figure, points, name, quantity, colours[name]) or circles
-                )
-        if circles:
-            circles.set_label(_circles(points, group[0]))
+                _draw_line(panel, figure, points, name, quantity, colours[name])
         panel.set(title=title, xlabel=_AXES[figure.axis])
         panel.grid(alpha=0.3)
         if Quantity.MS in group or Quantity.EPSILON_PAPER in group:
             panel.set_yscale("log")
-        panel.legend(fontsize=7)
+        found, labels = panel.get_legend_handles_labels()
+        handles |= dict(zip(labels, found, strict=True))
+    (circle,) = panels[0].plot([], [], **_CIRCLE, color="#777777", markersize=7)
+    handles["the paper's points"] = circle
+    drawing.legend(
+        handles.values(), handles.keys(), loc="outside lower center", ncols=5, fontsize=8
+    )
     errors = [
         panel
         for panel, (group, _) in zip(panels, shown, strict=True)
@@ -54,7 +59,8 @@ def draw_figure(figure: Figure, points: Sequence[Point]) -> dict[str, bytes]:
     if len(errors) == 2:  # on one scale, so that the gap between the two can be seen
         errors[0].sharey(errors[1])
         errors[0].autoscale_view()
-    drawing.suptitle(f"Figure {figure.number}: {figure.title}", fontsize=11)
+    title = f"Figure {figure.number}: {figure.title}"
+    drawing.suptitle(f"{title}\n({subtitle})" if subtitle else title, fontsize=10)
     return {ending: saved(drawing, ending) for ending in ("png", "svg")}
 
 
@@ -65,11 +71,11 @@ def _draw_line(
     series: str,
     quantity: Quantity,
     colour: str,
-) -> Any:
-    """Draw one line and the paper's points of it; return the latter."""
+) -> None:
+    """Draw one line and the paper's points of it."""
     line = [point for point in points if (point.series, point.quantity) == (series, quantity)]
     if not line:
-        return None
+        return
     is_curve = figure.axis is Axis.ITERATIONS
     panel.errorbar(
         [point.x for point in line],
@@ -89,24 +95,13 @@ def _draw_line(
         for x, y in curve.points
         if x <= reached
     ]
-    if not shown:
-        return None
-    (circles,) = panel.plot(
+    panel.plot(
         [x for x, _ in shown],
         [y for _, y in shown],
+        **_CIRCLE,
         color=colour,
-        linestyle="none",
-        marker="o",
         markersize=4 if is_curve else 7,
-        markerfacecolor="none",
     )
-    return circles
-
-
-def _circles(points: Sequence[Point], quantity: Quantity) -> str:
-    """Return what the open circles are."""
-    is_comparable = any(p.paper is not None for p in points if p.quantity is quantity)
-    return "the paper's points" if is_comparable else "the paper's points, not comparable"
 
 
 def _label(series: str, quantity: Quantity) -> str:

@@ -78,4 +78,4 @@ def _draw_losses(panel: Any, item: ItemLeak, claim: float) -> None:
         title=f"Item {item.item_id}: {item.raters:,} raters",
     )
     panel.grid(alpha=0.3)
-    panel.legend(fontsize=7)
+    panel.legend(fontsize=7, loc="upper left")

@@ -80,7 +80,8 @@ class Settings:
 class Point:
     """One point of a reproduced figure: the mean over seeds, and the paper's where comparable.
 
-    `spread` is the standard deviation over seeds, if there are several.
+    `spread` is the standard deviation over seeds, if there are several; `iterations` how many were
+    run, on average.
     """
 
     series: str
@@ -89,6 +90,7 @@ class Point:
     y: float
     paper: float | None = None
     spread: float | None = None
+    iterations: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the point as JSON types."""
@@ -98,7 +100,7 @@ class Point:
             "x": self.x,
             "y": self.y,
         }
-        optional = {"paper": self.paper, "spread": self.spread}
+        optional = {"paper": self.paper, "spread": self.spread, "iterations": self.iterations}
         return document | {name: value for name, value in optional.items() if value is not None}
 
     @classmethod
@@ -189,7 +191,8 @@ def _errors(
                 yield from _along(curve.series, quantity, runs, dict(curve.points), paper)
                 continue
             ends = [run.rmse_test[-1][1] if held_out else run.rmse[-1] for run in runs]
-            yield _point(curve.series, quantity, x, ends, published if comparable else None)
+            point = _point(curve.series, quantity, x, ends, published if comparable else None)
+            yield replace(point, iterations=fmean(run.iterations for run in runs))
 
 
 def _along(
@@ -236,9 +239,8 @@ def _epsilons(
             (Quantity.EPSILON_PAPER, [each.epsilon_paper for each in accounts], published),
             (Quantity.EPSILON_EXACT, [gaussian.epsilon(DELTA, a.mu) for a in accounts], None),
         ):
-            lines.setdefault(quantity, []).append(
-                _point(curve.series, quantity, x, values, paper if comparable else None)
-            )
+            point = _point(curve.series, quantity, x, values, paper if comparable else None)
+            lines.setdefault(quantity, []).append(replace(point, iterations=fmean(counts)))
     for line in lines.values():
         yield from line
 

@@ -30,7 +30,7 @@ from tacit.paper.published import DELTA, DELTA_I, FACTORS, STEP_SIZE, Configurat
 from tacit.privacy.accounting.paper import paper_account
 from tacit.privacy.budget import Budget
 from tacit.solvers.gradient import GradientSolver
-from tacit.solvers.paper import PaperSolver
+from tacit.solvers.paper import PaperDescent, PaperSolver
 
 CONFIDENCE = 0.99
 GRADIENT_HISTORIES = 4
@@ -170,6 +170,7 @@ def measure_leak(
         iterations=settings.iterations,
         delta=DELTA,
     )
+    PaperDescent(settings.solver(ratings), ratings)  # raises if the noise is out of bounds
     chosen = tuple(item_index(ratings, each) for each in settings.items)
     chosen = tuple(dict.fromkeys(chosen)) or tuple(popular_items(ratings))
     worlds = range(len(chosen) + 1)
@@ -232,7 +233,9 @@ def _work(task: _Task) -> list[History]:
     solver = task.settings.solver(ratings)
     try:
         return paper_histories(solver, ratings, neighbours, changed=task.world > 0, threads=1)
-    except InvalidParameter:
+    except InvalidParameter as error:
+        if "finite" not in str(error):
+            raise
         raise InvalidParameter(
             "the descent went out of bounds; take a larger epsilon_i or fewer iterations"
         ) from None

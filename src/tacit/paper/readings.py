@@ -5,10 +5,10 @@ from tacit.paper.published import NON_PRIVATE, Axis, Quantity
 from tacit.paper.reproduce import Reproduced
 
 GUESSES = (
-    "Ratings are centred by each item's exact mean before training. The paper does not say so; "
-    "without it no error starts at 1.0 as its curves do. The means are not noised.",
-    "τ is the largest rating (5, or 10 for anime), not the range of the scale that its theorem "
-    "needs: more noise than the theorem asks for.",
+    "As run, ratings are centred by each item's exact mean before training. The paper does not say "
+    "so; without it no error starts at 1.0 as its curves do. The means are not noised.",
+    "As run, τ is the largest rating (5, or 10 for anime), not the range of the scale that its "
+    "theorem needs: more noise than the theorem asks for.",
     "λ = 0, C = 1, k = 20, step 5e-4, δ_i = 0.01 and δ = 1e-5 where a figure does not vary them.",
     "The errors plotted are those on the training ratings, before each step.",
     "The number of iterations of each point follows from the overall ε that the paper plots, so "
@@ -34,10 +34,8 @@ def reading(result: Reproduced) -> str:
         sentences.append(_curves(result) if axis is Axis.ITERATIONS else _sweep(result))
     if _line(result, Quantity.EPSILON_PAPER):
         sentences.append(_privacy(result))
-    if not _is_comparable(result):
-        sentences.append(
-            "The data are not the paper's, or the protocol is another: compare trends, not values."
-        )
+    if result.obstacle:
+        sentences.append(f"Compare trends, not values: {result.obstacle}.")
     return " ".join(sentences)
 
 
@@ -108,12 +106,6 @@ def _times(result: Reproduced) -> str:
         f"On the processors of this machine one iteration takes {'; '.join(parts)}. From k = "
         f"{points[0].x:g} to {points[-1].x:g} it takes {_span(_line(result, Quantity.MS), 1)} ms."
     )
-
-
-def _is_comparable(result: Reproduced) -> bool:
-    """Return whether errors, or what there is instead, are those of the paper's data."""
-    points = _line(result, Quantity.RMSE) or result.points
-    return any(point.paper is not None for point in points)
 
 
 def _lines(result: Reproduced, quantity: Quantity) -> dict[str, list[Point]]:

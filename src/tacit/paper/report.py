@@ -15,6 +15,8 @@ from tacit.paper.published import Quantity
 from tacit.paper.readings import GUESSES, reading
 from tacit.paper.reproduce import Reproduced
 
+LEAK = "leak.json"
+
 _NAMES = {
     Quantity.RMSE: "training RMSE",
     Quantity.EPSILON_PAPER: "overall ε (paper's formula)",
@@ -24,8 +26,10 @@ _NAMES = {
 
 def write_report(folder: Path, results: Sequence[Reproduced]) -> Path:
     """Write report.html from the figures of a folder and, if it is there, from leak.json."""
-    if not results:
-        raise InvalidDocument(f"{folder} has no figures; make some: tacit paper figure 4 -o DIR")
+    if not results and not (folder / LEAK).exists():
+        raise InvalidDocument(
+            f"{folder} has no figures yet; make some, such as: tacit paper figure 4 -o {folder}"
+        )
     parts = [
         _introduction(results),
         _overview(results),
@@ -54,14 +58,22 @@ def _introduction(results: Sequence[Reproduced]) -> str:
 
 
 def _overview(results: Sequence[Reproduced]) -> str:
-    rows = [
-        (f"Figure {result.figure.number}", result.figure.title, _NAMES[quantity], *_range(values))
-        for result in results
-        for quantity in _NAMES
-        if quantity is not Quantity.MS and (values := result.deviations(quantity))
-    ]
-    head = ("", "", "quantity", "largest deviation", "mean deviation")
-    return f"<h2>How far from the paper</h2>{table(head, rows)}"
+    rows = []
+    for result in results:
+        name = f"Figure {result.figure.number}", result.figure.title, result.settings.protocol.value
+        if result.obstacle:
+            rows.append((*name, f"not compared: {result.obstacle}", "", ""))
+        rows += [
+            (*name, _NAMES[quantity], *_range(values))
+            for quantity in (Quantity.RMSE, Quantity.EPSILON_PAPER)
+            if (values := result.deviations(quantity))
+        ]
+    head = ("", "", "protocol", "quantity", "largest deviation", "mean deviation")
+    return (
+        f"<h2>How far from the paper</h2>{table(head, rows)}<p class='note'>The number of "
+        "iterations follows from the paper's overall ε, so that deviations of ε only check its "
+        "formula and the rounding.</p>"
+    )
 
 
 def _range(deviations: Sequence[float]) -> tuple[str, str]:
@@ -70,19 +82,21 @@ def _range(deviations: Sequence[float]) -> tuple[str, str]:
 
 def _section(result: Reproduced) -> str:
     settings = result.settings
-    note = f"Protocol {settings.protocol}, {_ends(result)}, {settings.seeds} seed" + (
-        "s; bars are standard deviations." if settings.seeds > 1 else "."
-    )
+    note = f"Protocol {settings.protocol}; {_ends(result)}."
+    if settings.seeds > 1:
+        note += f" Means over {settings.seeds} seeds; bars are standard deviations."
     return (
         f"<h2 id='figure-{result.figure.number}'>Figure {result.figure.number}: "
         f"{escape(result.figure.title)}</h2>"
-        f"{_image(result.path('svg'), f'figure {result.figure.number}')}"
+        f"{_image(result.path('svg'), f'Figure {result.figure.number}: {result.figure.title}')}"
         f"<p>{escape(reading(result))}</p>{_deviations(result)}"
         f"<p class='note'>{escape(note)}</p>"
     )
 
 
 def _ends(result: Reproduced) -> str:
+    if result.ratings is None:
+        return "nothing was trained, the iterations are the paper's"
     if result.settings.stop == "paper":
         return "runs end at the paper's own number of iterations"
     return "runs end by the stopping rule"
@@ -107,7 +121,7 @@ def _deviations(result: Reproduced) -> str:
 
 
 def _leak(folder: Path) -> str:
-    path = folder / "leak.json"
+    path = folder / LEAK
     if not path.exists():
         return (
             "<h2>The gap in the proof</h2><p>Run <code>tacit paper leak -o DIR</code> on this "
@@ -129,9 +143,9 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
         (
             str(item["item_id"]),
             f"{item['raters']:,}",
-            f"{item['delta_at_claim']:.4f}",
-            f"{item['delta_at_claim_lower']:.4f}",
-            f"{item['sqrt_q']['least']:.2f} to {item['sqrt_q']['largest']:.2f}",
+            f"{item['delta_at_claim']:.4f}" if item["delta_at_claim"] else "no violation seen",
+            f"{item['delta_at_claim_lower']:.4f}" if item["delta_at_claim"] else "",
+            f"{item['sqrt_q']['least']:.4f} to {item['sqrt_q']['largest']:.4f}",
         )
         for item in leak["items"]
     ]
@@ -147,8 +161,8 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
         f"{leak['epsilon_i']:g} ({escape(str(leak['protocol']))}), one rating of an item was "
         f"changed and {leak['histories']} runs were simulated in both worlds. The theorem's proof "
         f"gives δ = {leak['claimed_delta']:g} at ε = {leak['claimed_epsilon']:.2f}, and √Q = "
-        f"{leak['claimed_mu']:.2f}, for whoever knows the start and sees the user profiles after "
-        "every iteration:</p>"
+        f"{leak['claimed_mu']:.4f} at most, for whoever knows the start and sees the user profiles "
+        "after every iteration:</p>"
         f"{table(head, items)}"
         f"{_image(folder / 'leak.svg', 'privacy losses against iterations')}"
         f"<p>Lower bounds hold with {leak['confidence']:.0%} confidence. The same measurement on "

@@ -8,9 +8,11 @@ from typing import Any
 from tacit import _json
 from tacit._files import prepare_folder, replace_file
 from tacit._optional import require
+from tacit._version import __version__
 from tacit.data.sources import load_named
 from tacit.errors import InvalidDocument
 from tacit.paper.cells import Cell, Trace
+from tacit.paper.descents import Protocol
 from tacit.paper.draw import draw_figure
 from tacit.paper.figures import Point, Settings, cells_of, first_seed, points_of
 from tacit.paper.published import (
@@ -27,12 +29,28 @@ from tacit.paper.times import time_points
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduced:
-    """A reproduced figure: its points, how they were made, and where it was written."""
+    """A reproduced figure: its points, how they were made, and where it was written.
+
+    `ratings` is how many there were, None if none were needed.
+    """
 
     figure: Figure
     points: tuple[Point, ...]
     settings: Settings
     folder: Path
+    ratings: int | None
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why errors or times cannot be compared with the paper's, None if they can."""
+        data = self.figure.data
+        if self.ratings is None:
+            return None
+        if not data.is_like(self.ratings):
+            return f"{self.ratings:,} ratings here, {data.ratings:,} in the paper"
+        if self.settings.protocol is Protocol.AS_PRINTED and not _is_timed(self.figure):
+            return "the paper's experiments were not run as printed"
+        return None
 
     def path(self, ending: str) -> Path:
         """Return the figure's file of a kind: png, svg or json."""
@@ -72,8 +90,10 @@ def reproduce(
         cells |= _longest_first(wanted, cells)
     done: dict[int, Reproduced] = {}
 
-    def keep(each: Figure, points: list[Point]) -> None:
-        result = Reproduced(figure=each, points=tuple(points), settings=settings, folder=folder)
+    def keep(each: Figure, points: list[Point], ratings: int | None) -> None:
+        result = Reproduced(
+            figure=each, points=tuple(points), settings=settings, folder=folder, ratings=ratings
+        )
         _write(result)
         done[each.number] = result
         written(result)
@@ -85,7 +105,8 @@ def reproduce(
                 and not _is_timed(each)
                 and needed[each.number].keys() <= (traces.keys())
             ):
-                keep(each, points_of(each, settings, traces))
+                counts = [traces[cell].ratings for cell in needed[each.number]]
+                keep(each, points_of(each, settings, traces), counts[0] if counts else None)
 
     if cells:
         run_cells(cells.items(), jobs=jobs, progress=progress, finished=finished)
@@ -93,7 +114,8 @@ def reproduce(
         finished({})
     for each in chosen:
         if _is_timed(each):
-            keep(each, time_points(each, load_named(each.data.source), settings, timing))
+            ratings = load_named(each.data.source)
+            keep(each, time_points(each, ratings, settings, timing), len(ratings))
     return [done[each.number] for each in chosen]
 
 
@@ -110,6 +132,9 @@ def _write(result: Reproduced) -> None:
     document = {
         "figure": result.figure.number,
         "title": result.figure.title,
+        "tacit": __version__,
+        "data": result.figure.data.source,
+        "ratings": result.ratings,
         "protocol": result.settings.protocol.value,
         "stop": result.settings.stop.value,
         "seeds": result.settings.seeds,
@@ -118,9 +143,20 @@ def _write(result: Reproduced) -> None:
         "max_factors": result.settings.max_factors,
         "points": [point.to_dict() for point in result.points],
     }
-    for ending, content in draw_figure(result.figure, result.points).items():
+    for ending, content in draw_figure(result.figure, result.points, _subtitle(result)).items():
         replace_file(result.path(ending), content)
     replace_file(result.path("json"), _json.dumps(document).encode())
+
+
+def _subtitle(result: Reproduced) -> str:
+    """Return how a figure was made, in a line."""
+    settings = result.settings
+    parts = [settings.protocol.value, f"stop {settings.stop.value}"]
+    if settings.seeds > 1:
+        parts.append(f"{settings.seeds} seeds, bars are standard deviations")
+    if result.obstacle:
+        parts.append(f"not comparable: {result.obstacle}")
+    return "; ".join(parts)
 
 
 def _first_seeds(result: Reproduced) -> dict[str, int]:
@@ -159,8 +195,15 @@ def _read(path: Path, number: int) -> Reproduced:
             max_factors=document["max_factors"],
         )
         points = tuple(Point.from_dict(point) for point in document["points"])
+        ratings = None if document["ratings"] is None else int(document["ratings"])
         if document["figure"] != number:
             raise ValueError(number)
     except (KeyError, TypeError, ValueError):
         raise InvalidDocument(f"{path} is not a figure that tacit paper figure wrote") from None
-    return Reproduced(figure=figure(number), points=points, settings=settings, folder=path.parent)
+    return Reproduced(
+        figure=figure(number),
+        points=points,
+        settings=settings,
+        folder=path.parent,
+        ratings=ratings,
+    )
