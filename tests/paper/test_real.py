@@ -18,6 +18,7 @@ from tacit.paper.published import Quantity, configuration, figure
         (7, "eps_i=0.20", 60, 0.01),
         (7, "eps_i=0.90", 4, 0.01),
         (7, "non-private", 12, 0.01),
+        (7, "eps_i=0.30", 44, 0.01),
         (19, "eps_i=0.20", 0.001, 0.01),
         (19, "eps_i=0.50", 0.0007, 0.01),
     ],

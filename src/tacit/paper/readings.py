@@ -11,6 +11,7 @@ GUESSES = (
     "theorem needs: more noise than the theorem asks for.",
     "λ = 0, C = 1, k = 20, step 5e-4, δ_i = 0.01 and δ = 1e-5 where a figure does not vary them.",
     "The errors plotted are those on the training ratings, before each step.",
+    "Where the paper plots profiles of length 44, its errors are those of 48, and 48 is run.",
     "The number of iterations of each point follows from the overall ε that the paper plots, so "
     "that comparing ε with it only checks the formula and the rounding. In the sweeps it is a mean "
     "over runs, and is rounded. Lines without noise have no ε: in the sweeps they are run as long "
