@@ -48,7 +48,7 @@ def download(
                     ) from None
                 if attempt == ATTEMPTS - 1:
                     raise DownloadFailed(
-                        f"{url} could not be fetched; what came so far is kept, so try again later, "
+                        f"{url} could not be fetched; what came so far is kept: try again later, "
                         "or put the file into a folder named by TACIT_DATA"
                     ) from None
                 time.sleep(pause * 2**attempt)
