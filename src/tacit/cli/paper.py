@@ -214,7 +214,7 @@ def _say_leak(leak: dict[str, Any]) -> None:
                 f"at least {each['delta_at_claim_lower']:.4f} with {leak['confidence']:.0%} "
                 "confidence; "
                 if each["delta_at_claim"]
-                else "which takes a large one; "
+                else "a large one would show; "
             )
             + f"{each['raters']:,} raters, one rating {each['before']:g} to {each['after']:g}, √Q "
             f"{each['sqrt_q']['least']:.4f} to {each['sqrt_q']['largest']:.4f} where at most "
