@@ -5,7 +5,16 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-NAMES = ["accounting", "accuracy", "noise", "reading", "recommend", "stopping", "training"]
+NAMES = [
+    "accounting",
+    "accuracy",
+    "noise",
+    "profiles",
+    "reading",
+    "recommend",
+    "stopping",
+    "training",
+]
 RESULTS = Path(__file__).parent / "results"
 
 

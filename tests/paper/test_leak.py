@@ -228,7 +228,7 @@ def test_terms_of_delta() -> None:
 
 
 def test_the_lower_bound_is_one() -> None:
-    """Never below what it should be, at known cases and in many repetitions."""
+    """Above the expectation no more often than stated; known cases."""
     assert mean_lower(np.ones(10), 0.99) == pytest.approx(0.01 ** (1 / 10))
     assert mean_lower(np.zeros(10), 0.99) == 0.0
     assert mean_lower(np.full(10**6, 0.5), 0.99) == pytest.approx(0.5, abs=0.002)

@@ -191,6 +191,7 @@ def run_comparison(
     prepare_folder(folder / "cells")
     digest = _digest(ratings)
     results: dict[Cell, Accuracy] = {}
+    statuses: dict[str, str] = {}
     split: tuple[int, Ratings, Ratings] | None = None
     cells = plan.cells
     for number, cell in enumerate(cells):
@@ -201,12 +202,12 @@ def run_comparison(
         if found is None:
             if split is None or split[0] != cell.seed:
                 split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
-            fit = _fit(solver, cell, plan, split[1], threads)
-            found = accuracy(fit, split[1], split[2], threads)
-            replace_file(path, json.dumps(asdict(cell) | asdict(found)).encode())
-        results[cell] = found
+            fit, status = _fit(solver, cell, plan, split[1], threads)
+            found = accuracy(fit, split[1], split[2], threads), status
+            document = asdict(cell) | asdict(found[0]) | {"status": status}
+            replace_file(path, json.dumps(document).encode())
+        results[cell], statuses[cell.solver] = found
     progress(len(cells), len(cells), 1.0)
-    statuses = {name: _status(name) for name in plan.solvers}
     return Comparison(plan=plan, source=source, results=results, statuses=statuses)
 
 
@@ -220,21 +221,19 @@ def _solver(cell: Cell, plan: Plan) -> Solver:
     return solver
 
 
-def _fit(solver: Solver, cell: Cell, plan: Plan, train: Ratings, threads: int | None) -> Fit:
+def _fit(
+    solver: Solver, cell: Cell, plan: Plan, train: Ratings, threads: int | None
+) -> tuple[Fit, str]:
+    """Return a fit, and the status that follows from its ledger."""
     budget = None
     if cell.epsilon is not None and not isinstance(solver, PaperSolver):
         budget = Budget.from_epsilon(cell.epsilon, plan.delta)
     fit = solver.fit(train, budget, Session(seed=cell.seed, threads=threads))
-    certified = Certificate.from_ledger(fit.ledger, plan.delta).epsilon
-    if cell.epsilon is not None and not (certified or math.inf) <= cell.epsilon * (1 + 1e-6):
+    certificate = Certificate.from_ledger(fit.ledger, plan.delta)
+    spent = math.inf if certificate.epsilon is None else certificate.epsilon
+    if cell.epsilon is not None and spent > cell.epsilon * (1 + 1e-6):
         raise InvalidParameter(f"{cell.solver} spent more than ε = {cell.epsilon:g}")
-    return fit
-
-
-def _status(name: str) -> str:
-    if not SOLVERS[name].is_private:
-        return "none"
-    return "claimed" if name == PaperSolver.name else "proven"
+    return fit, certificate.status.value
 
 
 def _digest(ratings: Ratings) -> str:
@@ -259,13 +258,14 @@ def _key(solver: Solver, cell: Cell, plan: Plan, digest: str) -> str:
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _kept(path: Path) -> Accuracy | None:
+def _kept(path: Path) -> tuple[Accuracy, str] | None:
     if not path.is_file():
         return None
     try:
         document = _json.read(path)
         groups = tuple(document["rmse_by_popularity"])
-        return Accuracy(rmse_by_popularity=groups, **{name: document[name] for name in METRICS})
+        metrics = {name: document[name] for name in METRICS}
+        return Accuracy(rmse_by_popularity=groups, **metrics), str(document["status"])
     except (InvalidDocument, KeyError, TypeError):
         return None
 

@@ -18,8 +18,6 @@ class Neighbour:
     ----------
     item, raters
         The item, and the users who rated it, by their indices.
-    place
-        Which of the raters the changed rating is of.
     before, after
         The rating in the two worlds.
     ratings
@@ -31,7 +29,6 @@ class Neighbour:
 
     item: int
     raters: npt.NDArray[np.int32]
-    place: int
     before: float
     after: float
     ratings: Ratings
@@ -59,7 +56,6 @@ def neighbour(ratings: Ratings, item: int) -> Neighbour:
     return Neighbour(
         item=item,
         raters=raters,
-        place=place,
         before=float(values[place]),
         after=after,
         ratings=_with_code(ratings, int(raters[place]), item, changed[place]),

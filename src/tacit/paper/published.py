@@ -52,9 +52,6 @@ class PaperSet:
     """A data set of the paper: what Tacit calls it, and its size there."""
 
     source: str
-    title: str
-    users: int
-    items: int
     ratings: int
 
     def is_like(self, ratings: int) -> bool:
@@ -63,27 +60,9 @@ class PaperSet:
 
 
 SETS = {
-    "ml-1m": PaperSet(
-        source="ml-1m",
-        title="MovieLens-1M",
-        users=6040,
-        items=3706,
-        ratings=1_000_209,
-    ),
-    "netflix-slice": PaperSet(
-        source="netflix:paper",
-        title="Netflix slice",
-        users=11_345,
-        items=5466,
-        ratings=5_360_000,
-    ),
-    "animereco-slice": PaperSet(
-        source="anime:paper",
-        title="Anime slice",
-        users=4623,
-        items=2772,
-        ratings=1_540_000,
-    ),
+    "ml-1m": PaperSet(source="ml-1m", ratings=1_000_209),
+    "netflix-slice": PaperSet(source="netflix:paper", ratings=5_360_000),
+    "animereco-slice": PaperSet(source="anime:paper", ratings=1_540_000),
 }
 
 
