@@ -142,6 +142,7 @@ def made_up_figures(folder: Path) -> list[Reproduced]:
     return results
 
 
+@pytest.mark.slow
 def test_every_figure_has_a_drawing_and_a_reading(tmp_path: Path) -> None:
     for result in made_up_figures(tmp_path):
         drawn = draw_figure(result.figure, result.points)

@@ -35,6 +35,7 @@ def test_the_counterexample_at_two_claims(claimed: float, true: float) -> None:
     assert (found.claimed_mu * found.noise_scale) ** 2 == pytest.approx(32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratings", [four_users.RATINGS, four_users.NEIGHBOUR])
 def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
     """The formulas against many runs of the real solver."""
@@ -152,6 +153,7 @@ def test_one_history_serves_several_neighbours() -> None:
     assert all(history.squares[0] <= ratio**2 * (1 + 1e-9) for history in together)
 
 
+@pytest.mark.slow
 def test_likelihood_ratios_have_mean_one() -> None:
     """E[e^{−L}] = 1 under the world that was run: what a loss is, whatever the algorithm."""
     solver = PaperSolver(factors=2, iterations=5, step_size=0.02, epsilon_i=0.8)
