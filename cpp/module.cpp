@@ -14,6 +14,7 @@
 #include "csr.hpp"
 #include "grid_sums.hpp"
 #include "pack.hpp"
+#include "posterior.hpp"
 #include "residual_sums.hpp"
 #include "ridge.hpp"
 #include "top_k.hpp"
@@ -107,6 +108,44 @@ void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
   tacit::ridge_rows({starts.data(), columns.data(), targets.data(), features.data(),
                      features.shape(0), width, weighted.data(), fixed.data()},
                     begin, end, out.data());
+}
+
+void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
+                    Matrix<const float> table, std::size_t design, Matrix<const double> sums,
+                    Vector<const double> noise, Matrix<const double> known,
+                    Matrix<const double> precision, Matrix<const double> pull,
+                    Matrix<double> means, Matrix<double> variances, Matrix<double> total,
+                    std::size_t begin, std::size_t end, bool portable) {
+  const std::size_t rows = means.shape(0), unknown = means.shape(1), measured = noise.size();
+  require(table.shape(1) % 16 == 0 && design % 16 == 0 && measured <= design &&
+              design + unknown + known.shape(1) <= table.shape(1),
+          "the table's columns do not fit the features and the design");
+  require(sums.shape(0) == rows && sums.shape(1) == measured && known.shape(0) == rows &&
+              pull.shape(0) == rows && pull.shape(1) == unknown &&
+              precision.shape(0) == unknown && precision.shape(1) == unknown &&
+              variances.shape(0) == rows && variances.shape(1) == unknown &&
+              total.shape(0) == unknown && total.shape(1) == unknown,
+          "sums, prior and results differ in shape");
+  require(starts.size() == rows + 1, "starts must have one entry more than there are rows");
+  require_rows(starts, begin, end, columns.size());
+  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  nb::gil_scoped_release released;
+  tacit::posterior_rows({starts.data(), columns.data(), table.data(), table.shape(0),
+                         table.shape(1), measured, design, unknown, known.shape(1), sums.data(),
+                         noise.data(), known.data(), precision.data(), pull.data()},
+                        begin, end, {means.data(), variances.data(), total.data()}, set);
+}
+
+void products(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
+              Matrix<const float> rows, Matrix<const float> others, Vector<float> out,
+              std::size_t begin, std::size_t end) {
+  require(rows.shape(1) == others.shape(1), "both sides must have the same width");
+  require(starts.size() == rows.shape(0) + 1, "give a row for each row of the table");
+  require(out.size() == columns.size(), "columns and out differ in length");
+  require_rows(starts, begin, end, columns.size());
+  nb::gil_scoped_release released;
+  tacit::products(starts.data(), columns.data(), rows.data(), others.data(), others.shape(0),
+                  rows.shape(1), begin, end, out.data());
 }
 
 void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> factors,
@@ -300,6 +339,12 @@ NB_MODULE(_core, module) {
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "features"_a,
              "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "Regularized least squares by row.");
+  module.def("posterior_rows", &posterior_rows, "starts"_a, "columns"_a, "table"_a, "design"_a,
+             "sums"_a, "noise"_a, "known"_a, "precision"_a, "pull"_a, "means"_a.noconvert(),
+             "variances"_a.noconvert(), "total"_a.noconvert(), "begin"_a, "end"_a,
+             "portable"_a = false, "Posterior of coefficients by row, from noisy sums.");
+  module.def("products", &products, "starts"_a, "columns"_a, "rows"_a, "others"_a,
+             "out"_a.noconvert(), "begin"_a, "end"_a, "Inner products of the rows of each pair.");
   module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
              "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "The best items of each user.");

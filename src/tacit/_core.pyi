@@ -62,6 +62,32 @@ def ridge_rows(
     begin: int,
     end: int,
 ) -> None: ...
+def posterior_rows(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    table: npt.NDArray[np.float32],
+    design: int,
+    sums: npt.NDArray[np.float64],
+    noise: npt.NDArray[np.float64],
+    known: npt.NDArray[np.float64],
+    precision: npt.NDArray[np.float64],
+    pull: npt.NDArray[np.float64],
+    means: npt.NDArray[np.float64],
+    variances: npt.NDArray[np.float64],
+    total: npt.NDArray[np.float64],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+def products(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.float32],
+    others: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+    begin: int,
+    end: int,
+) -> None: ...
 def top_k(
     factors: npt.NDArray[np.float32],
     biases: npt.NDArray[np.float32],
