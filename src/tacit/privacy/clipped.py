@@ -1,0 +1,132 @@
+"""Measurements of residuals that are cut to a limit, under unit `value`.
+
+A residual is how far a rating lies from its prediction. Predictions come from public or released
+values only, so both of two neighbouring data sets have the same ones along the same history, and a
+changed rating moves its own residual alone: by at most twice the limit, however wide the scale is
+(docs/proofs/als.md). What is cut off is small if predictions are good.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import _validate
+from tacit.errors import InvalidParameter
+from tacit.privacy.events import Rows
+from tacit.privacy.grid import FeatureGrid, ValueGrid
+from tacit.privacy.query import BoundedQuery, WeightedSums, frozen
+from tacit.privacy.units import Unit
+
+SQUARE_BITS = 16
+"""Squares are counted in steps of 2^−SQUARE_BITS, so that their noise is fine enough."""
+
+
+class Residuals:
+    """Predictions of values on a grid, and the limit at which what remains is cut.
+
+    Parameters
+    ----------
+    grid
+        The grid of the values.
+    predictions
+        One for each value, in steps of the grid: public or already released.
+    limit
+        The largest residual in steps; at most half the grid's range, beyond which a cut would save
+        nothing.
+    """
+
+    def __init__(self, grid: ValueGrid, predictions: npt.NDArray[np.int32], limit: int) -> None:
+        self.grid, self.predictions = grid, frozen("predictions", predictions, np.int32)
+        self.limit = _validate.positive_integer("limit", limit, "it counts steps of the grid")
+        if 2 * self.limit > grid.range:
+            raise InvalidParameter("the limit of a residual is at most half the range of values")
+        largest = max(abs(grid.lowest), abs(grid.highest), *self._ends())
+        if largest >= 2**30:
+            raise InvalidParameter("values and predictions must lie within 30 bits")
+
+    def of(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Return cut residuals. Reads private data; the result is private too.
+
+        Values outside the grid count as its nearer end, so that the bound holds for any input.
+        """
+        if values.shape != self.predictions.shape or values.dtype != np.int32:
+            raise InvalidParameter("values must be one 32-bit integer for each prediction")
+        residuals = np.clip(values, self.grid.lowest, self.grid.highest)
+        residuals -= self.predictions
+        return np.clip(residuals, -self.limit, self.limit, out=residuals)
+
+    def _ends(self) -> tuple[int, int]:
+        ends = self.predictions.min(initial=0), self.predictions.max(initial=0)
+        return abs(int(ends[0])), abs(int(ends[1]))
+
+
+class ClippedSums:
+    """For each row, Σ residual × feature over the row's ratings.
+
+    Like `WeightedSums`, of residuals instead of values.
+    """
+
+    def __init__(
+        self,
+        *,
+        purpose: str,
+        rows: Rows,
+        starts: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        features: npt.NDArray[np.int32],
+        feature_grid: FeatureGrid,
+        residuals: Residuals,
+    ) -> None:
+        limit = residuals.limit
+        self._residuals = residuals
+        self._sums = WeightedSums(
+            purpose=purpose,
+            rows=rows,
+            starts=starts,
+            columns=columns,
+            features=features,
+            value_grid=ValueGrid(exponent=residuals.grid.exponent, lowest=-limit, highest=limit),
+            feature_grid=feature_grid,
+        )
+        if residuals.predictions.size != columns.size:
+            raise InvalidParameter("give one prediction for each entry")
+        self.query = replace(
+            self._sums.query,
+            reason="one value moves one residual by at most twice its limit, and so one row by at "
+            "most that times the norm of one feature row",
+        )
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the exact sums. Reads private data; the result is private too."""
+        return self._sums.exact(self._residuals.of(values), threads)
+
+
+class SquareSum:
+    """The sum of all squared residuals: one number."""
+
+    def __init__(self, *, purpose: str, residuals: Residuals) -> None:
+        self._residuals = residuals
+        largest = residuals.limit**2 << SQUARE_BITS
+        self.query = BoundedQuery(
+            purpose=purpose,
+            unit=Unit.VALUE,
+            rows=Rows.TOTAL,
+            shape=(1, 1),
+            exponent=2 * residuals.grid.exponent - SQUARE_BITS,
+            sensitivity=float(largest),
+            coordinates=1,
+            magnitude=max(1, residuals.predictions.size) * largest,
+            reason="a square lies between zero and the square of the limit, and one value moves "
+            "one of them",
+        )
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Return the exact sum. Reads private data; the result is private too."""
+        residuals = self._residuals.of(values)
+        total = np.sum(np.square(residuals, dtype=np.int64))
+        return np.array([[total << SQUARE_BITS]])
