@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from tacit.privacy.events import Event, ExactRelease, GaussianRelease, Noise, Rows
+from tacit.privacy.events import Event, ExactRelease, GaussianRelease, Noise, PatternRelease, Rows
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.units import Unit
 
@@ -32,9 +32,14 @@ def gaussian_releases(draw: st.DrawFn, unit: Unit) -> GaussianRelease:
 
 def events(unit: Unit) -> st.SearchStrategy[Event]:
     exact = st.builds(ExactRelease, purpose=lines, unit=st.just(unit))
-    return gaussian_releases(unit) | exact
+    pattern = st.builds(PatternRelease, purpose=lines, unit=st.just(unit))
+    return gaussian_releases(unit) | exact | pattern
 
 
 ledgers = st.sampled_from(Unit).flatmap(
-    lambda unit: st.lists(events(unit), min_size=1, max_size=8).map(Ledger)
+    lambda unit: (
+        st.lists(events(unit), max_size=8)
+        .flatmap(lambda some: gaussian_releases(unit).map(lambda one: [one, *some]))
+        .map(Ledger)
+    )
 )

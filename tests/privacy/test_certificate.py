@@ -31,10 +31,10 @@ def schema(name: str) -> Any:
     return json.loads((resources.files("tacit") / "schemas" / name).read_text("utf-8"))
 
 
-def validator() -> jsonschema.Draft202012Validator:
-    ledger = Resource.from_contents(schema("ledger-1.schema.json"))
+def validator(version: int = 1) -> jsonschema.Draft202012Validator:
+    ledger = Resource.from_contents(schema(f"ledger-{version}.schema.json"))
     return jsonschema.Draft202012Validator(
-        schema("certificate-1.schema.json"), registry=ledger @ Registry()
+        schema(f"certificate-{version}.schema.json"), registry=ledger @ Registry()
     )
 
 
@@ -42,7 +42,7 @@ def validator() -> jsonschema.Draft202012Validator:
 def test_round_trip_and_schema(ledger: Ledger) -> None:
     certificate = Certificate.from_ledger(ledger, 1e-5)
     document = json.loads(_json.dumps(certificate.to_dict()))
-    validator().validate(document)
+    validator(ledger.version).validate(document)
     assert Certificate.from_dict(document) == certificate
     assert str(certificate.status) in certificate.to_text()
 
@@ -150,7 +150,7 @@ def test_a_hidden_event_is_noticed() -> None:
     "change",
     [
         {"format": "other"},
-        {"version": 2},
+        {"version": 3},
         {"version": True},
         {"statement": None},
         {"statement": {"delta": "x"}},

@@ -17,7 +17,15 @@ from hypothesis import strategies as st
 
 from tacit import _json
 from tacit.errors import InvalidDocument, InvalidParameter
-from tacit.privacy.events import ExactRelease, GaussianRelease, Noise, Rows, event_from_dict
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.events import (
+    ExactRelease,
+    GaussianRelease,
+    Noise,
+    PatternRelease,
+    Rows,
+    event_from_dict,
+)
 from tacit.privacy.ledger import Ledger, Status, combine
 from tacit.privacy.units import Unit
 from tests.privacy.strategies import ledgers
@@ -35,8 +43,9 @@ USERS = replace(ITEMS, purpose="user sums", rows=Rows.USERS, noise_scale=40.0)
 MEAN = replace(ITEMS, purpose="the mean", rows=Rows.TOTAL, noise_scale=80.0)
 
 
-def validator() -> jsonschema.Draft202012Validator:
-    text = (resources.files("tacit") / "schemas" / "ledger-1.schema.json").read_text("utf-8")
+def validator(version: int = 1) -> jsonschema.Draft202012Validator:
+    name = f"ledger-{version}.schema.json"
+    text = (resources.files("tacit") / "schemas" / name).read_text("utf-8")
     return jsonschema.Draft202012Validator(json.loads(text))
 
 
@@ -154,11 +163,28 @@ def test_no_mu_after_an_exact_release() -> None:
         Ledger([ExactRelease(purpose="means", unit=Unit.VALUE), ITEMS]).spend()
 
 
+def test_a_public_pattern_costs_nothing_and_is_told() -> None:
+    """Free under `value`, where who rated what is public; under any other unit it voids all."""
+    published = PatternRelease(purpose="features", unit=Unit.VALUE)
+    ledger = Ledger([ITEMS, USERS, published])
+    plain = Ledger([ITEMS, USERS])
+    assert ledger.spend(group=7) == plain.spend(group=7) and ledger.status is Status.PROVEN
+    assert (ledger.version, plain.version) == (2, 1)
+    certificate = Certificate.from_ledger(ledger, 1e-5)
+    assert certificate.not_hidden[-1].endswith(": features")
+    assert "features" in certificate.to_text()
+    assert Certificate.from_dict(certificate.to_dict()) == certificate
+    hidden = Ledger([replace(ITEMS, unit=Unit.RATING), replace(published, unit=Unit.RATING)])
+    assert hidden.status is Status.NONE and "features" in hidden.reasons[0]
+    with pytest.raises(InvalidParameter, match="nothing to certify"):
+        _ = Ledger([published]).status
+
+
 @given(ledgers)
 def test_json_round_trip_keeps_every_bit_and_fits_the_schema(ledger: Ledger) -> None:
     text = _json.dumps(ledger.to_dict())
     document = _json.loads(text, "test")
-    validator().validate(document)
+    validator(ledger.version).validate(document)
     assert Ledger.from_dict(document) == ledger
 
 
@@ -188,10 +214,10 @@ def test_what_the_reader_accepts_the_schema_accepts(ledger: Ledger, data: st.Dat
     elif isinstance(node, dict):
         node["surprise"] = data.draw(junk)
     try:
-        Ledger.from_dict(document)
+        accepted = Ledger.from_dict(document)
     except InvalidDocument:
         return
-    validator().validate(document)
+    validator(accepted.version).validate(document)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +250,7 @@ def test_saved_files_are_as_readable_as_any(tmp_path: Path) -> None:
     assert (tmp_path / "ledger.json").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", True, None])
+@pytest.mark.parametrize("version", [0, 2, 3, "1", True, None])
 def test_other_versions_are_refused(version: object) -> None:
     with pytest.raises(InvalidDocument, match="version"):
         Ledger.from_dict(Ledger([ITEMS]).to_dict() | {"version": version})

@@ -16,12 +16,13 @@ from tacit.privacy import words
 from tacit.privacy.accounting import gaussian
 from tacit.privacy.events import Event
 from tacit.privacy.ledger import FORMAT as LEDGER_FORMAT
-from tacit.privacy.ledger import Ledger, Status
+from tacit.privacy.ledger import Ledger, Status, check_version
 from tacit.privacy.run_folder import read_journal
 from tacit.privacy.units import Unit
 
 FORMAT = "tacit-certificate"
-VERSION = 1
+VERSION = 2
+"""The newest version. A certificate has the version of its ledger."""
 
 CURVE_DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
@@ -108,12 +109,18 @@ class Certificate:
         """The ledger that the certificate was computed from; a copy."""
         return Ledger(self.events, run=self.run)
 
+    @property
+    def not_hidden(self) -> list[str]:
+        """What the guarantee leaves open, in sentences."""
+        patterns = [words.PATTERN.format(purpose) for purpose in self.ledger.patterns]
+        return [*self.unit.facts.not_hidden, *patterns]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as JSON types."""
         facts = self.unit.facts
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.ledger.version,
             "status": self.status,
             "reasons": list(self.reasons),
             "statement": {
@@ -133,7 +140,7 @@ class Certificate:
                 {"size": line.size, "of": facts.member, "mu": line.mu, "epsilon": line.epsilon}
                 for line in self.group
             ],
-            "not_hidden": list(facts.not_hidden),
+            "not_hidden": self.not_hidden,
             "notes": list(words.NOTES),
             "checking": {"proves": words.PROVES, "does_not_prove": words.DOES_NOT_PROVE},
             "ledger": self.ledger.to_dict(),
@@ -148,11 +155,7 @@ class Certificate:
         """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidDocument(f"a certificate must be an object whose format is {FORMAT!r}")
-        if document.get("version") != VERSION or isinstance(document["version"], bool):
-            raise InvalidDocument(
-                f"this Tacit reads certificates of version {VERSION}, got version "
-                f"{_validate.shown(document.get('version'))}; use a Tacit that knows it"
-            )
+        check_version("certificates", document.get("version"), VERSION)
         statement = document.get("statement")
         if not isinstance(statement, dict) or "delta" not in statement:
             raise InvalidDocument("a certificate must have a statement with a delta")
@@ -282,7 +285,7 @@ def _lines(certificate: Certificate) -> list[str]:
     lines += [
         "",
         "What the unit does not hide:",
-        *(f"  - {sentence}" for sentence in facts.not_hidden),
+        *(f"  - {sentence}" for sentence in certificate.not_hidden),
         "",
         *words.NOTES,
         "",

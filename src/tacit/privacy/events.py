@@ -135,9 +135,31 @@ class ExactRelease:
         _check_common(self)
 
 
-Event = GaussianRelease | ExactRelease
+@dataclass(frozen=True, kw_only=True)
+class PatternRelease:
+    """Something computed from who rated what, not from how they rated, that left without noise.
 
-_KINDS: tuple[type[Event], ...] = (GaussianRelease, ExactRelease)
+    Under `value` the pattern of ratings is public, and this costs nothing. Under every other unit
+    it is an exact release.
+    """
+
+    type: ClassVar[str] = "pattern"
+
+    purpose: str
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the unit leaves the pattern public."""
+        return self.unit is Unit.VALUE
+
+
+Event = GaussianRelease | ExactRelease | PatternRelease
+
+_KINDS: tuple[type[Event], ...] = (GaussianRelease, ExactRelease, PatternRelease)
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
@@ -151,8 +173,8 @@ def event_from_dict(document: object) -> Event:
     stated = document.get("type") if isinstance(document, dict) else None
     kind = next((kind for kind in _KINDS if kind.type == stated), None)
     if not isinstance(document, dict) or kind is None:
-        names = " or ".join(kind.type for kind in _KINDS)
-        raise InvalidDocument(f"an event must be an object whose type is {names}")
+        names = ", ".join(kind.type for kind in _KINDS)
+        raise InvalidDocument(f"an event must be an object whose type is one of {names}")
     facts = {name: fact for name, fact in document.items() if name != "type"}
     known = {field.name for field in fields(kind)}
     unknown = facts.keys() - known

@@ -22,6 +22,7 @@ from tacit.privacy.events import (
     ExactRelease,
     GaussianRelease,
     Noise,
+    PatternRelease,
     Rows,
     event_from_dict,
     event_to_dict,
@@ -29,7 +30,11 @@ from tacit.privacy.events import (
 from tacit.privacy.units import Unit
 
 FORMAT = "tacit-ledger"
-VERSION = 1
+VERSION = 2
+"""The newest version. A ledger is written in the oldest that has all its events."""
+
+PATTERN_VERSION = 2
+"""The first version with events of type pattern."""
 
 
 class Status(StrEnum):
@@ -86,7 +91,7 @@ class Ledger:
 
     def append(self, event: Event) -> None:
         """Book `event`; it counts from now on, whether or not its noise is ever drawn."""
-        if not isinstance(event, GaussianRelease | ExactRelease):
+        if not isinstance(event, GaussianRelease | ExactRelease | PatternRelease):
             raise InvalidParameter(f"a ledger books events, got {_validate.shown(event)}")
         if self._events and event.unit != self.unit:
             raise InvalidParameter(
@@ -98,9 +103,11 @@ class Ledger:
     @property
     def status(self) -> Status:
         """The worst that any event makes of the guarantee; an empty ledger has none."""
-        if not self._events:
-            raise InvalidParameter("the ledger is empty: nothing was released, nothing to certify")
-        if any(isinstance(event, ExactRelease) for event in self._events):
+        if all(isinstance(event, PatternRelease) and event.is_free for event in self._events):
+            raise InvalidParameter(
+                "the ledger is empty: no release depends on ratings, nothing to certify"
+            )
+        if any(_is_exact(event) for event in self._events):
             return Status.NONE
         if any(event.noise is Noise.TEST for event in self._gaussian()):
             return Status.VOID
@@ -113,13 +120,27 @@ class Ledger:
         """Why the status is not `proven`, each reason once."""
         reasons: dict[str, None] = {}
         for event in self._events:
-            if isinstance(event, ExactRelease):
+            if _is_exact(event):
                 reasons[f"released without noise: {event.purpose}"] = None
-            elif event.noise is Noise.TEST:
-                reasons["the noise came from the source for tests, which anybody can repeat"] = None
-            if isinstance(event, GaussianRelease) and event.flaw is not None:
-                reasons[event.flaw] = None
+            if isinstance(event, GaussianRelease):
+                if event.noise is Noise.TEST:
+                    reasons[
+                        "the noise came from the source for tests, which anybody can repeat"
+                    ] = None
+                if event.flaw is not None:
+                    reasons[event.flaw] = None
         return tuple(reasons)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What was computed from who rated what and left without noise, each once."""
+        found = (event.purpose for event in self._events if isinstance(event, PatternRelease))
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def version(self) -> int:
+        """The oldest version of the format that has all events of this ledger."""
+        return PATTERN_VERSION if self.patterns else 1
 
     def ratios(self) -> list[tuple[float, int]]:
         """Return the (μ, count) pairs of the Gaussian events, equal ones together."""
@@ -151,7 +172,7 @@ class Ledger:
         """Return the ledger as JSON types."""
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": self.version,
             "run": self.run,
             "events": [event_to_dict(event) for event in self._events],
         }
@@ -161,20 +182,19 @@ class Ledger:
         """Return the ledger that `to_dict` wrote, checking everything."""
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidDocument(f"a ledger must be an object whose format is {FORMAT!r}")
-        if document.get("version") != VERSION or isinstance(document["version"], bool):
-            raise InvalidDocument(
-                f"this Tacit reads ledgers of version {VERSION}, "
-                f"got version {_validate.shown(document.get('version'))}; use a Tacit that knows it"
-            )
+        version = check_version("ledgers", document.get("version"), VERSION)
         if document.keys() != {"format", "version", "run", "events"}:
             raise InvalidDocument("a ledger has exactly the fields format, version, run, events")
         run, events = document["run"], document["events"]
         if not isinstance(run, str) or not isinstance(events, list):
             raise InvalidDocument("a ledger's run must be text and its events a list")
         try:
-            return cls([event_from_dict(event) for event in events], run=run)
+            ledger = cls([event_from_dict(event) for event in events], run=run)
         except InvalidParameter as error:
             raise InvalidDocument(f"a ledger is not valid: {error}") from None
+        if ledger.version != version:
+            raise InvalidDocument(f"a ledger with these events has version {ledger.version}")
+        return ledger
 
     def save(self, path: str | Path) -> None:
         """Write the ledger as JSON to a new file."""
@@ -187,6 +207,24 @@ class Ledger:
 
     def _gaussian(self) -> list[GaussianRelease]:
         return [event for event in self._events if isinstance(event, GaussianRelease)]
+
+
+def check_version(documents: str, version: object, newest: int) -> int:
+    """Return the version of a document, or raise if this Tacit does not know it."""
+    if type(version) is not int or not 1 <= version <= newest:
+        known = "1" if newest == 1 else f"1 to {newest}"
+        raise InvalidDocument(
+            f"this Tacit reads {documents} of version {known}, got version "
+            f"{_validate.shown(version)}; use a Tacit that knows it"
+        )
+    return version
+
+
+def _is_exact(event: Event) -> bool:
+    """Whether something left without noise that the unit hides."""
+    if isinstance(event, PatternRelease):
+        return not event.is_free
+    return isinstance(event, ExactRelease)
 
 
 def combine(ledgers: Iterable[Ledger]) -> Ledger:

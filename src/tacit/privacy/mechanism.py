@@ -19,7 +19,7 @@ from tacit import _core, _parallel, _validate
 from tacit.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from tacit.privacy.budget import Budget
 from tacit.privacy.calibration import MARGIN, calibrate
-from tacit.privacy.events import GaussianRelease
+from tacit.privacy.events import Event, ExactRelease, GaussianRelease, PatternRelease
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import sampler
 from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise
@@ -80,9 +80,10 @@ class Gate:
         self._position = position
         self._spent = _Spent()
         for event in booked[:position]:
-            if not isinstance(event, GaussianRelease) or event.unit is not self.unit:
+            if isinstance(event, ExactRelease) or event.unit is not self.unit:
                 raise NoiseReuse("the ledger of the run holds what this gate never books")
-            self._spent = self._after(event, self._spent)
+            if isinstance(event, GaussianRelease):
+                self._spent = self._after(event, self._spent)
 
     def __reduce__(self) -> NoReturn:
         raise NoiseReuse("a gate cannot be copied: both copies would draw the same noise")
@@ -133,6 +134,18 @@ class Gate:
         """Return the noise scale of a release, in the units of what it returns; public."""
         return self.plan(query, share).noise_scale
 
+    def publish_pattern(self, purpose: str) -> None:
+        """Book that something computed from who rated what leaves as it is; free under `value`.
+
+        After it, the gate releases nothing more.
+        """
+        event = PatternRelease(purpose=purpose, unit=self.unit)
+        if not event.is_free:
+            raise InvalidParameter(f"unit {self.unit} hides who rated what: it needs noise")
+        with self._lock:
+            self._book(self._position, [event])
+            self._position += 1
+
     def release(
         self, measurement: Measurement, values: npt.NDArray[np.int32], *, share: float
     ) -> npt.NDArray[np.float64]:
@@ -176,6 +189,8 @@ class Gate:
                 raise InvalidParameter("a measurement must give 64-bit integers of its shape")
         with self._lock:
             position, spent = self._position, self._spent
+            if any(isinstance(event, PatternRelease) for event in self._ledger.events[:position]):
+                raise InvalidParameter("the pattern is published after the last release")
             for event in events:
                 spent = self._after(event, spent)
             self._noise.secret()  # raises if the noise cannot be used, before anything is booked
@@ -196,7 +211,7 @@ class Gate:
             ]
             return self._noised(drafts)
 
-    def _book(self, position: int, events: list[GaussianRelease]) -> None:
+    def _book(self, position: int, events: Sequence[Event]) -> None:
         """Book events that are new; those that were booked before must be the same."""
         booked = self._ledger.events
         for place, (known, event) in enumerate(zip(booked[position:], events, strict=False)):

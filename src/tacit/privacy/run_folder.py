@@ -26,8 +26,8 @@ from typing import Any
 
 from tacit import _files, _json
 from tacit.errors import InvalidDocument, NoiseReuse
-from tacit.privacy.events import Event, Noise, event_to_dict
-from tacit.privacy.ledger import FORMAT, VERSION, Ledger
+from tacit.privacy.events import Event, Noise, PatternRelease, event_to_dict
+from tacit.privacy.ledger import FORMAT, PATTERN_VERSION, VERSION, Ledger
 from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import NoiseSource, SecureNoise
 
@@ -214,10 +214,12 @@ def read_journal(path: Path, *, repair: bool = False) -> Ledger:
     An unfinished last line is not an event; with `repair` it is cut off.
     """
     header, *events = _read_lines(path, repair=repair)
-    if header.get("format") != FORMAT or header.get("version") != VERSION:
+    if header.get("format") != FORMAT or header.get("version") not in (1, VERSION):
         raise InvalidDocument(f"{path} does not begin with a ledger's header")
-    document = header | {"events": events}
-    return Ledger.from_dict(document)
+    # The header was written before it was known which events would follow.
+    has_patterns = any(event.get("type") == PatternRelease.type for event in events)
+    version = PATTERN_VERSION if has_patterns else 1
+    return Ledger.from_dict(header | {"version": version, "events": events})
 
 
 def _lock(path: Path) -> int:

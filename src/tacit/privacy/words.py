@@ -23,6 +23,8 @@ HEADING = {
     Status.NONE: "What is not hidden either",
 }
 
+PATTERN = "what was computed from the list of rated pairs and is published as it is: {}"
+
 NOTES = (
     "Releases of the same data add up: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
     "`tacit budget compose` computes what several cost together.",
