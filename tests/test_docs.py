@@ -14,8 +14,9 @@ import pytest
 
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
-from tacit.privacy.events import ExactRelease
+from tacit.privacy.events import ExactRelease, PatternRelease
 from tacit.privacy.ledger import Ledger
+from tacit.privacy.units import Unit
 from tests.conftest import RunTacit
 from tests.privacy.test_ledger import ITEMS, USERS
 from tests.release.helpers import write_small
@@ -96,9 +97,10 @@ def test_recipe_accepts_true_certificates(recipe: Path, epsilon_scale: float) ->
 
 
 def test_recipe_takes_the_certificate_of_a_release(recipe: Path, tmp_path: Path) -> None:
-    write_small(tmp_path / "release")
-    document = json.loads((tmp_path / "release" / "certificate.json").read_text())
-    assert run_recipe(recipe, document).returncode == 0
+    for solver in ("gradient", "als"):  # of which the second publishes features of the mask
+        write_small(tmp_path / solver, solver)
+        document = json.loads((tmp_path / solver / "certificate.json").read_text())
+        assert run_recipe(recipe, document).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -107,6 +109,15 @@ def test_recipe_takes_the_certificate_of_a_release(recipe: Path, tmp_path: Path)
         (Ledger([replace(ITEMS, noise="test")]), "for tests"),
         (Ledger([replace(ITEMS, flaw="unbounded")]), "no valid proof"),
         (Ledger([ExactRelease(purpose="mean", unit=ITEMS.unit)]), "without noise"),
+        (
+            Ledger(
+                [
+                    replace(ITEMS, unit="rating"),
+                    PatternRelease(purpose="features", unit=Unit.RATING),
+                ]
+            ),
+            "without noise",
+        ),
     ],
 )
 def test_recipe_refuses_what_is_no_guarantee(recipe: Path, ledger: Ledger, reason: str) -> None:

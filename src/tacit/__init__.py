@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from tacit.privacy.accounting.accounts import Accounts, account
     from tacit.privacy.budget import Budget
     from tacit.privacy.certificate import Certificate
-    from tacit.privacy.events import ExactRelease, GaussianRelease, Noise, Rows
+    from tacit.privacy.events import ExactRelease, GaussianRelease, Noise, PatternRelease, Rows
     from tacit.privacy.ledger import Ledger, Status, combine
     from tacit.privacy.units import Unit
     from tacit.recommend.serve import Recommender
     from tacit.release.read import load_release, verify_release
+    from tacit.solvers.als import AlsSolver
     from tacit.solvers.bias import BiasSolver, NonPrivateBiasSolver
     from tacit.solvers.contract import Fit, Session
     from tacit.solvers.fold_in import fold_in
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Accounts": "tacit.privacy.accounting.accounts",
+    "AlsSolver": "tacit.solvers.als",
     "BiasSolver": "tacit.solvers.bias",
     "Budget": "tacit.privacy.budget",
     "Certificate": "tacit.privacy.certificate",
@@ -45,6 +47,7 @@ _HOME = {
     "NonPrivateGradientSolver": "tacit.solvers.gradient",
     "NonPrivateSolver": "tacit.solvers.non_private",
     "PaperSolver": "tacit.solvers.paper",
+    "PatternRelease": "tacit.privacy.events",
     "Ratings": "tacit.data.ratings",
     "Recommender": "tacit.recommend.serve",
     "Rows": "tacit.privacy.events",
@@ -66,6 +69,7 @@ _HOME = {
 
 __all__ = [
     "Accounts",
+    "AlsSolver",
     "BiasSolver",
     "Budget",
     "Certificate",
@@ -79,6 +83,7 @@ __all__ = [
     "NonPrivateGradientSolver",
     "NonPrivateSolver",
     "PaperSolver",
+    "PatternRelease",
     "Ratings",
     "Recommender",
     "Rows",

@@ -19,6 +19,7 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import read_ledger
 from tacit.privacy.ledger import Status
 from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.recommend.serve import Recommender
 from tacit.release import bundle
 from tacit.release.read import load_release, verify_release
 from tacit.release.sign import make_keys, read_private_key, read_public_key
@@ -60,6 +61,8 @@ def test_the_documents_follow_their_schemas(signed: Path) -> None:
     document = json.loads((signed / "release" / bundle.CERTIFICATE).read_text())
     schema = json.loads((SCHEMAS / "release-1.schema.json").read_text())
     jsonschema.validate(document, schema)
+    second = json.loads((SCHEMAS / "release-2.schema.json").read_text())
+    jsonschema.validate(json.loads((FILES / "v2" / bundle.CERTIFICATE).read_text()), second)
     for broken in ({"version": 2}, {"facts": {}}, {"more": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(document | broken, schema)
@@ -236,11 +239,15 @@ def test_a_release_of_a_newer_version_is_refused_by_name(signed: Path, tmp_path:
     release = copy(signed / "release", tmp_path / "r")
     file = release / bundle.CERTIFICATE
     document = json.loads(file.read_text())
-    for version in (2, "1", True, None, 1.0):
+    for version in (3, "1", True, None, 1.0):
         file.write_text(json.dumps(document | {"version": version}))
         reseal(release)
-        with pytest.raises(InvalidDocument, match="newer Tacit"):
+        with pytest.raises(InvalidDocument, match="use a Tacit that knows it"):
             load_release(release)
+    file.write_text(json.dumps(document | {"version": 2}))  # of which it has nothing
+    reseal(release)
+    with pytest.raises(InvalidDocument, match="has version 1"):
+        load_release(release)
 
 
 def test_a_forged_guarantee_is_caught(signed: Path, tmp_path: Path) -> None:
@@ -328,6 +335,44 @@ def test_old_versions_are_still_read() -> None:
         verdict = verify_release(FILES / version)
         assert verdict.passed, verdict.checks
         assert verdict.release is not None and verdict.release.items is not None
+
+
+def test_variances_travel_with_a_release(tmp_path: Path) -> None:
+    solver = make_solver("als", factors=2, iterations=2, uncertainty=True)
+    fit = solver.fit(random_ratings(), BUDGET)
+    assert fit.items is not None
+    write_release(fit, certificate(fit), tmp_path / "r")
+    release = load_release(tmp_path / "r")
+    assert release.users is not None and release.items is not None
+    assert release.facts.residual_variance == fit.residual_variance
+    for table, profiles in ((release.users, fit.users), (release.items, fit.items)):
+        assert np.array_equal(table.bias_variances, profiles.bias_variances)
+        assert np.array_equal(table.variances, profiles.variances)
+    recommender = Recommender(release)
+    assert recommender.has_deviations
+    pair = np.array([3], dtype=np.int32), np.array([4], dtype=np.int32)
+    ids = [release.users.ids[3]], [release.items.ids[4]]
+    assert recommender.deviations(*ids) == pytest.approx(fit.deviations(*pair))
+    card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
+    assert f"`{fit.residual_variance!r} + item bias_variance" in card
+
+
+@pytest.mark.parametrize("change", ["drop", "negative", "facts"])
+def test_forged_variances_are_refused(tmp_path: Path, change: str) -> None:
+    copy(FILES / "v2", tmp_path / "r")
+    file = tmp_path / "r" / bundle.ITEMS
+    items = pl.read_parquet(file)
+    if change == "drop":
+        items.drop("profile_variance").write_parquet(file)
+    elif change == "negative":
+        items.with_columns(bias_variance=-pl.col("bias_variance")).write_parquet(file)
+    else:
+        document = json.loads((tmp_path / "r" / bundle.CERTIFICATE).read_text())
+        del document["facts"]["residual_variance"]
+        (tmp_path / "r" / bundle.CERTIFICATE).write_text(json.dumps(document))
+    reseal(tmp_path / "r")
+    with pytest.raises(InvalidDocument):
+        load_release(tmp_path / "r")
 
 
 WRITER = """

@@ -14,7 +14,7 @@ from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.certificate import Certificate
-from tacit.privacy.events import GaussianRelease
+from tacit.privacy.events import ExactRelease, GaussianRelease, PatternRelease
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise, NoiseSource
@@ -30,6 +30,7 @@ from tests.solvers.helpers import (
 )
 
 SMALL: dict[str, dict[str, Any]] = {
+    "als": {"factors": 2, "iterations": 3},
     "gradient": {"factors": 3, "iterations": 6},
     "non-private-gradient": {"factors": 3, "iterations": 6},
     "paper": {"factors": 3, "iterations": 8, "step_size": 0.01},
@@ -39,6 +40,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "non-private-bias": {},
 }
 STATUS = {
+    "als": Status.PROVEN,
     "gradient": Status.PROVEN,
     "bias": Status.PROVEN,
     "input-perturbation": Status.PROVEN,
@@ -153,7 +155,7 @@ def replace_budget(solver: Solver) -> Any:
     return Budget.from_epsilon(50, 1e-5) if solver.is_private else None
 
 
-@pytest.mark.parametrize("name", ["gradient", "non-private-gradient", "non-private"])
+@pytest.mark.parametrize("name", ["als", "gradient", "non-private-gradient", "non-private"])
 def test_a_checkerboard_is_learnt(name: str) -> None:
     train, test = checkerboard()
     solver = make_solver(name, factors=3)
@@ -180,7 +182,7 @@ def test_bad_input_is_refused(name: str) -> None:
 
 
 def test_unknown_names_and_options_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match="one of gradient"):
+    with pytest.raises(InvalidParameter, match="one of als"):
         make_solver("magic")
     with pytest.raises(InvalidParameter, match="no option 'factors'"):
         make_solver("bias", factors=3)
@@ -200,9 +202,22 @@ def test_what_is_planned_is_what_is_booked(name: str) -> None:
     solver, ratings = small(name), random_ratings(6)
     budget = BUDGET if solver.is_private else None
     fit = solver.fit(ratings, budget)
-    booked = [event for event in fit.ledger.events if isinstance(event, GaussianRelease)]
-    assert solver.plan(ratings, budget) == booked
+    booked = [event for event in fit.ledger.events if not isinstance(event, ExactRelease)]
+    planned = solver.plan(ratings, budget)
     assert bool(booked) is solver.is_private
+    if name != "als":
+        assert planned == booked
+        return
+    # Its sensitivities follow from what was released before; only their ratios to the noise are
+    # fixed in advance.
+    scaled = []
+    for plan, event in zip(planned, booked, strict=True):
+        if isinstance(plan, GaussianRelease) and isinstance(event, GaussianRelease):
+            assert plan.mu == pytest.approx(event.mu, rel=1e-12)
+            same = {name: getattr(event, name) for name in ("sensitivity", "noise_scale")}
+            plan = replace(plan, **same, sampler_error=event.sampler_error)
+        scaled.append(plan)
+    assert scaled == booked
 
 
 @pytest.mark.parametrize("name", NOISED)
@@ -227,7 +242,7 @@ def test_what_is_booked_is_what_is_drawn(name: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(NoiseSource, "integers", integers)
     monkeypatch.setattr(Gate, "release_together", release)
     fit = run(name, random_ratings(7))
-    events = fit.ledger.events
+    events = [event for event in fit.ledger.events if not isinstance(event, PatternRelease)]
     assert sorted(drawn) == list(range(len(events)))
     for place, (event, query) in enumerate(zip(events, queries, strict=True)):
         assert isinstance(event, GaussianRelease)
@@ -272,7 +287,9 @@ def test_neighbours_never_differ_by_more_than_booked(
                     assert change <= query.sensitivity
                     at_bound = max(at_bound, change / query.sensitivity)
     assert fit.ledger.status is Status.VOID  # test noise
-    assert at_bound > 0.5  # the test sees what it looks for
+    # The test sees what it looks for. Residuals of `als` are cut so closely that a rating from one
+    # end of the scale to the other moves some table by all that is booked.
+    assert at_bound > (0.9999 if name == "als" else 0.5)
 
 
 @pytest.mark.parametrize("name", PROVEN)

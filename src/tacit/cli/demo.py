@@ -42,17 +42,17 @@ def demo(
     budget = Budget.from_epsilon(EPSILON, DELTA)
     with tempfile.TemporaryDirectory() as folder:
         place = output or Path(folder) / "release"
-        with iterations_bar("gradient") as progress:
+        with iterations_bar("als") as progress:
             trained = train(
                 ratings,
-                make_solver("gradient"),
+                make_solver("als"),
                 budget,
                 output=place,
                 holdout=HOLDOUT,
                 progress=progress,
             )
         held_in, held_out = random_split(ratings, HOLDOUT, 0)
-        errors: dict[str, float | None] = {"gradient": trained.rmse_test}
+        errors: dict[str, float | None] = {"als": trained.rmse_test}
         for name in ("bias", "non-private", "non-private-bias"):
             solver = make_solver(name)
             fit = solver.fit(held_in, budget if solver.is_private else None)
@@ -93,7 +93,7 @@ def demo(
 def _accuracy(errors: dict[str, float | None]) -> list[tuple[str, str, str]]:
     remarks = {
         "non-private": "no privacy: the best to hope for",
-        "gradient": f"private at epsilon = {EPSILON:g}: the release",
+        "als": f"private at epsilon = {EPSILON:g}: the release",
         "bias": f"private at epsilon = {EPSILON:g}: averages only, no taste",
         "non-private-bias": "no privacy, averages only",
     }

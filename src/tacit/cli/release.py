@@ -171,17 +171,22 @@ def predict(
     item_ids: ItemIdsOption = None,
     json: Json = False,
 ) -> None:
-    """Predict a rating, cut to the scale."""
+    """Predict a rating, cut to the scale; with its standard deviation, if the release tells it."""
     from tacit.data.ids import parse_id
 
     loaded, recommender = _recommender(release, items, item_ids)
     who = parse_id(user, loaded.users.ids) if loaded.users is not None else user
     what = parse_id(item, recommender.item_ids)
     (rating,) = recommender.predict([who], [what])
+    found = {"user_id": who, "item_id": what, "rating": float(rating)}
+    if recommender.has_deviations:
+        found["deviation"] = float(recommender.deviations([who], [what])[0])
     if json:
-        emit_json({"user_id": who, "item_id": what, "rating": float(rating)})
-        return
-    say(f"{float(rating):.3f}")
+        emit_json(found)
+    elif "deviation" in found:
+        say(f"{found['rating']:.3f} ± {found['deviation']:.3f}")
+    else:
+        say(f"{found['rating']:.3f}")
 
 
 def export(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Number = float | None
 Count = int | None
 
-PAPER = "Options of --solver paper"
+ALS, PAPER = "Options of --solver als", "Options of --solver paper"
 
 
 def _paper(help_text: str) -> Any:
@@ -59,12 +59,14 @@ def train(
     solver: Annotated[
         str,
         typer.Option(
-            help="gradient, bias, input-perturbation (proven); paper (claimed); non-private, "
+            help="als, gradient, bias, input-perturbation (proven); paper (claimed); non-private, "
             "non-private-gradient, non-private-bias (no guarantee)."
         ),
-    ] = "gradient",
-    factors: Annotated[Count, count_option("Length of a profile.")] = None,
-    iterations: Annotated[Count, count_option("Steps, fixed in advance.")] = None,
+    ] = "als",
+    factors: Annotated[
+        Count, count_option("Factors of a profile; chosen from public counts by als.")
+    ] = None,
+    iterations: Annotated[Count, count_option("Steps or rounds, fixed in advance.")] = None,
     step_size: Annotated[Number, number_option("Size of a step.")] = None,
     regularization: Annotated[Number, number_option("Strength of the regularization.")] = None,
     holdout: Annotated[
@@ -101,6 +103,22 @@ def train(
         Path | None,
         typer.Option(metavar="KEY", help="Sign the release with this key; see tacit keygen."),
     ] = None,
+    no_mask_features: Annotated[
+        bool,
+        typer.Option(
+            "--no-mask-features",
+            rich_help_panel=ALS,
+            help="Use and publish no features of who rated what; less accurate.",
+        ),
+    ] = False,
+    uncertainty: Annotated[
+        bool,
+        typer.Option(
+            "--uncertainty",
+            rich_help_panel=ALS,
+            help="Release how sure profiles are, for deviations of predictions.",
+        ),
+    ] = False,
     private_items_out: Annotated[
         Path | None,
         typer.Option(
@@ -160,6 +178,8 @@ def train(
         tau=tau,
         tolerance=tolerance,
         patience=patience,
+        mask_features=False if no_mask_features else None,
+        uncertainty=uncertainty or None,
     )
     budget = _budget(chosen, epsilon, delta, epsilon_i)
     ratings = read(source, scale, columns, separator, duplicates, missing, outside)

@@ -27,7 +27,7 @@ from tacit.solvers.contract import Fit, Session, Solver, settings
 from tacit.solvers.names import SOLVERS, make_solver
 from tacit.solvers.paper import PaperSolver
 
-DEFAULT = ("gradient", "bias", "input-perturbation", "paper", "non-private")
+DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
 EPSILONS = (1.0, 5.0, 10.0)
 
 VERSION = 1

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit import _parallel, _validate
+from tacit._deviations import deviations
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.recommend.tables import same_type
 from tacit.recommend.top import Catalogue
@@ -57,6 +58,7 @@ class Recommender:
             )
         self._items, self._users = chosen, release.users
         self._mean, self._scale = release.facts.mean, release.facts.scale
+        self._residual_variance = release.facts.residual_variance
         self._threads = _parallel.thread_count(threads)
         self._catalogue = Catalogue(chosen.factors, chosen.biases)
 
@@ -132,15 +134,36 @@ class Recommender:
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
         """Return the predicted ratings of pairs, cut to the scale."""
-        table = self._user_table()
-        if len(users) != len(items):
-            raise InvalidParameter("give one item for each user")
-        rows = _rows(_series(users), table.ids, "user")
-        columns = _rows(_series(items), self._items.ids, "item")
+        table, rows, columns = self._pairs(users, items)
         scores = np.einsum("nk,nk->n", table.factors[rows], self._items.factors[columns])
         scores += table.biases[rows] + self._items.biases[columns] + np.float32(self._mean)
         cut: npt.NDArray[np.float32] = np.clip(scores, self._scale.low, self._scale.high)
         return cut
+
+    def deviations(
+        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
+    ) -> npt.NDArray[np.float32]:
+        """Return the standard deviations of ratings about their predictions, before the cut.
+
+        Raises if the release, or the item profiles brought along, do not tell how sure they are.
+        """
+        table, rows, columns = self._pairs(users, items)
+        return deviations(self._residual_variance, table, self._items, rows, columns)
+
+    @property
+    def has_deviations(self) -> bool:
+        """Whether `deviations` can tell any."""
+        return self._residual_variance is not None and self._items.variances is not None
+
+    def _pairs(
+        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
+    ) -> tuple[Table, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the table of users, and the rows of pairs in it and among the items."""
+        table = self._user_table()
+        if len(users) != len(items):
+            raise InvalidParameter("give one item for each user")
+        rows = _rows(_series(users), table.ids, "user")
+        return table, rows, _rows(_series(items), self._items.ids, "item")
 
     def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
         """Return the items whose profiles point most nearly the same way; scores are cosines."""

@@ -1,6 +1,6 @@
 """A release in memory: what anybody may know. It holds no ratings and cannot hold any."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ from tacit.data.scale import Scale
 from tacit.privacy.certificate import Certificate
 
 FORMAT = "tacit-release"
-VERSION = 1
+VERSION = 2
+"""The newest version. A release is written in the oldest that has all that is in it."""
 
 CERTIFICATE, CARD = "certificate.json", "card.md"
 ITEMS, USERS = "items.parquet", "users.parquet"
@@ -24,11 +25,16 @@ OPTIONAL = (ITEMS, USERS, SIGNATURE)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Table:
-    """Profiles of users or items: ids, biases (n) and factors (n × k)."""
+    """Profiles of users or items: ids, biases (n) and factors (n × k).
+
+    Where the release tells how sure they are, with the variances of both.
+    """
 
     ids: pl.Series
     biases: npt.NDArray[np.float32]
     factors: npt.NDArray[np.float32]
+    bias_variances: npt.NDArray[np.float32] | None = None
+    variances: npt.NDArray[np.float32] | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -40,6 +46,7 @@ class Facts:
 
     `users` and `items` count profiles; `factors` is their length; `mean` is added to every
     prediction. `user_ids` says what users are called: their ids, pseudonyms, or nothing (none).
+    `residual_variance` is the variance of a rating's own error, where tables have variances.
     """
 
     solver: str
@@ -51,6 +58,18 @@ class Facts:
     users: int
     items: int
     user_ids: str
+    residual_variance: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as JSON types; those that are not there are left out."""
+        facts = asdict(self)
+        if self.residual_variance is None:
+            del facts["residual_variance"]
+        return facts
+
+    def version(self, certificate: Certificate) -> int:
+        """Return the oldest version of the format that a release of these facts fits in."""
+        return max(certificate.ledger.version, 1 if self.residual_variance is None else 2)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -20,6 +20,19 @@ _CONTENTS = {
 }
 
 
+def _deviations(facts: Facts) -> list[str]:
+    """Return how to compute a predictive deviation, if the tables have what it takes."""
+    if facts.residual_variance is None:
+        return []
+    return [
+        "",
+        "The variance of a rating about its prediction is",
+        f"`{facts.residual_variance!r} + item bias_variance + user bias_variance + "
+        "dot(item profile_variance, user profile**2) + dot(item profile**2, user profile_variance) "
+        "+ dot(item profile_variance, user profile_variance)`.",
+    ]
+
+
 def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
     """Return the text of card.md; everything in it is public."""
     lines = [
@@ -66,6 +79,7 @@ def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
         "",
         "Without: the predicted rating of an item by a user is",
         f"`{facts.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
+        *_deviations(facts),
         "",
         "```python",
         "import polars as pl",

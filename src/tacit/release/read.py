@@ -2,11 +2,12 @@
 
 import hashlib
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -14,7 +15,7 @@ from tacit import _json, _validate
 from tacit.data.scale import Scale
 from tacit.errors import CheckFailed, InvalidDocument, InvalidInput, TacitError
 from tacit.privacy.certificate import Certificate
-from tacit.privacy.ledger import Status
+from tacit.privacy.ledger import Status, check_version
 from tacit.release import bundle
 from tacit.release.bundle import Facts, Release, Table
 from tacit.release.card import card_text
@@ -22,6 +23,8 @@ from tacit.release.sign import check_signature
 
 SMALL_MAX, TABLE_MAX = 2**20, 2**36
 """Largest sizes of a release's texts and tables, in bytes; a ledger may be as long as any JSON."""
+
+_VARIANCES = ["bias_variance", "profile_variance"]
 
 NUMBER_MAX = 1e15
 """Largest number in a profile: sums of products of such stay finite in 32 bits."""
@@ -169,18 +172,15 @@ def _parse(path: Path, files: dict[str, bytes]) -> Release:
     document = _json.loads(_text(files[bundle.CERTIFICATE]), bundle.CERTIFICATE)
     if not isinstance(document, dict) or document.get("format") != bundle.FORMAT:
         raise InvalidDocument(f"{bundle.CERTIFICATE} is not that of a release")
-    version = document.get("version")
-    if type(version) is not int or version != bundle.VERSION:
-        raise InvalidDocument(
-            f"this Tacit reads releases of version {bundle.VERSION}, got version "
-            f"{_validate.shown(version)}; use a newer Tacit"
-        )
+    version = check_version("releases", document.get("version"), bundle.VERSION)
     if document.keys() != {"format", "version", "certificate", "facts"}:
         raise InvalidDocument(f"{bundle.CERTIFICATE} has other fields than a release's")
     certificate = Certificate.from_dict(document["certificate"])
     facts = _facts(document["facts"])
+    if version != facts.version(certificate):
+        raise InvalidDocument(f"such a release has version {facts.version(certificate)}")
     tables = {
-        name: _table(files[name], name, id_name, count, facts.factors)
+        name: _table(files[name], name, id_name, count, facts)
         for name, id_name, count in (
             (bundle.USERS, "user_id", facts.users),
             (bundle.ITEMS, "item_id", facts.items),
@@ -218,7 +218,9 @@ def _text(content: bytes) -> str:
 def _facts(document: object) -> Facts:
     damaged = InvalidDocument("the facts of the release are not what they should be")
     names = {"solver", "settings", "tacit", "scale", "mean", "factors", "users", "items"}
-    if not isinstance(document, dict) or document.keys() != names | {"user_ids"}:
+    if not isinstance(document, dict):
+        raise damaged
+    if document.keys() - {"residual_variance"} != names | {"user_ids"}:
         raise damaged
     scale, counts = document["scale"], [document[name] for name in ("factors", "users", "items")]
     if not (isinstance(scale, dict) and scale.keys() == {"low", "high", "step"}):
@@ -230,12 +232,15 @@ def _facts(document: object) -> Facts:
     if not isinstance(document["settings"], dict):
         raise damaged
     try:
-        facts = {
+        facts: dict[str, Any] = {
             "solver": _validate.text("solver", document["solver"], "name it"),
             "tacit": _validate.text("tacit", document["tacit"], "name it"),
             "mean": _bounded(_validate.finite("mean", document["mean"], "it is a number")),
             "scale": Scale(**scale),
         }
+        if "residual_variance" in document:
+            variance = _validate.positive("residual_variance", document["residual_variance"], "-")
+            facts["residual_variance"] = _bounded(variance)
     except InvalidInput:
         raise damaged from None
     return Facts(**(document | facts))
@@ -247,14 +252,17 @@ def _bounded(number: float) -> float:
     return number
 
 
-def _table(content: bytes, name: str, id_name: str, count: int, width: int) -> Table:
+def _table(content: bytes, name: str, id_name: str, count: int, facts: Facts) -> Table:
     """Return a table of profiles, checking everything that its readers rely on."""
     damaged = InvalidDocument(f"{name} is not a table of profiles")
     try:
         # The footer says how much there is, before any of it is unpacked.
         lazy = pl.scan_parquet(io.BytesIO(content))
         rows = lazy.select(pl.len()).collect().item()
-        if lazy.collect_schema().names() != [id_name, "bias", "profile"]:
+        columns = [id_name, "bias", "profile"]
+        if facts.residual_variance is not None:
+            columns += _VARIANCES
+        if lazy.collect_schema().names() != columns:
             raise damaged
         if set(pl.read_parquet_metadata(io.BytesIO(content))) - {"ARROW:schema"}:
             raise InvalidDocument(f"{name} carries more than a table")
@@ -269,12 +277,15 @@ def _table(content: bytes, name: str, id_name: str, count: int, width: int) -> T
         if type(error).__name__ == "PanicException":
             raise damaged from None
         raise
-    return checked_table(frame, id_name, name, width=width)
+    return checked_table(frame, id_name, name, width=facts.factors)
 
 
 def checked_table(frame: pl.DataFrame, id_name: str, name: str, *, width: int) -> Table:
-    """Return the profiles in a table with the columns `id_name`, bias and profile."""
-    ids, biases, profiles = frame[id_name], frame["bias"], frame["profile"]
+    """Return the profiles in a table with the columns `id_name`, bias and profile.
+
+    And with their variances, if it has columns of those.
+    """
+    ids = frame[id_name]
     is_number = ids.dtype.is_integer() and ids.dtype != pl.Int128
     if not (is_number or ids.dtype == pl.String):
         raise InvalidDocument(f"the ids in {name} must be whole numbers or text")
@@ -282,6 +293,20 @@ def checked_table(frame: pl.DataFrame, id_name: str, name: str, *, width: int) -
         raise InvalidDocument(f"{name} has no rows")
     if ids.has_nulls() or ids.n_unique() != len(ids):
         raise InvalidDocument(f"the ids in {name} must be there, and each only once")
+    biases, factors = _numbers(frame["bias"], frame["profile"], name, width)
+    table = Table(ids=ids, biases=biases, factors=factors)
+    if not set(_VARIANCES) <= set(frame.columns):
+        return table
+    bias_variances, variances = _numbers(frame[_VARIANCES[0]], frame[_VARIANCES[1]], name, width)
+    if min(bias_variances.min(initial=0), variances.min(initial=0)) < 0:
+        raise InvalidDocument(f"{name} holds a variance below zero")
+    return replace(table, bias_variances=bias_variances, variances=variances)
+
+
+def _numbers(
+    biases: pl.Series, profiles: pl.Series, name: str, width: int
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Return a column of numbers and one of lists of numbers, checked."""
     if profiles.dtype != pl.Array(pl.Float32, width):
         raise InvalidDocument(f"the profiles in {name} must be {width} numbers of 32 bits each")
     if biases.dtype != pl.Float32 or biases.has_nulls() or profiles.has_nulls():
@@ -291,9 +316,5 @@ def checked_table(frame: pl.DataFrame, id_name: str, name: str, *, width: int) -
         # What is not a number compares as greater.
         if numbers.has_nulls() or not ((numbers.abs() < NUMBER_MAX) & numbers.is_finite()).all():
             raise InvalidDocument(f"{name} holds something that is not a sensible number")
-    factors = flat.to_numpy().reshape(len(frame), width)
-    return Table(
-        ids=ids,
-        biases=np.ascontiguousarray(biases.to_numpy()),
-        factors=np.ascontiguousarray(factors),
-    )
+    rows = flat.to_numpy().reshape(len(biases), width)
+    return np.ascontiguousarray(biases.to_numpy()), np.ascontiguousarray(rows)

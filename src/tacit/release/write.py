@@ -7,12 +7,12 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -85,9 +85,9 @@ def write_release(
             (folder / name).write_bytes(_parquet(_frame(profiles, id_name)))
         document = {
             "format": bundle.FORMAT,
-            "version": bundle.VERSION,
+            "version": facts.version(certificate),
             "certificate": certificate.to_dict(),
-            "facts": asdict(facts),
+            "facts": facts.to_dict(),
         }
         _json.write(folder / bundle.CERTIFICATE, document)
         card = card_text(certificate, facts, list(tables))
@@ -164,6 +164,8 @@ def _renamed(users: Profiles) -> tuple[Profiles, pl.DataFrame]:
         ids=pl.Series([names[place] for place in order], dtype=pl.String),
         biases=users.biases[order],
         factors=users.factors[order],
+        bias_variances=None if users.bias_variances is None else users.bias_variances[order],
+        variances=None if users.variances is None else users.variances[order],
     )
     return renamed, pl.DataFrame({"user_id": users.ids, "pseudonym": names})
 
@@ -197,17 +199,21 @@ def _parquet(table: pl.DataFrame) -> bytes:
 
 
 def _frame(profiles: Profiles, id_name: str) -> pl.DataFrame:
-    width = profiles.factors.shape[1]
-    kind = pl.Array(pl.Float32, width)
+    columns = {
+        id_name: profiles.ids,
+        "bias": pl.Series(profiles.biases, dtype=pl.Float32),
+        "profile": _lists(profiles.factors),
+    }
+    if profiles.bias_variances is not None and profiles.variances is not None:
+        columns["bias_variance"] = pl.Series(profiles.bias_variances, dtype=pl.Float32)
+        columns["profile_variance"] = _lists(profiles.variances)
+    return pl.DataFrame(columns)
+
+
+def _lists(rows: npt.NDArray[np.float32]) -> pl.Series:
     # polars reads the shape of an array without columns as a plain list.
-    rows: Any = np.ascontiguousarray(profiles.factors) if width else [[]] * len(profiles.ids)
-    return pl.DataFrame(
-        {
-            id_name: profiles.ids,
-            "bias": pl.Series(profiles.biases, dtype=pl.Float32),
-            "profile": pl.Series(rows, dtype=kind),
-        }
-    )
+    values: Any = np.ascontiguousarray(rows) if rows.shape[1] else [[]] * len(rows)
+    return pl.Series(values, dtype=pl.Array(pl.Float32, rows.shape[1]))
 
 
 def _facts(fit: Fit, users_out: UsersOut) -> Facts:
@@ -222,4 +228,5 @@ def _facts(fit: Fit, users_out: UsersOut) -> Facts:
         users=0 if users_out is UsersOut.NONE else len(fit.users.ids),
         items=0 if fit.items is None else len(fit.items.ids),
         user_ids=users_out.value,
+        residual_variance=fit.residual_variance,
     )

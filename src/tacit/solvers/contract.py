@@ -5,7 +5,7 @@ One that is private reads ratings only through a gate that books its events; one
 that it is not. The result has the caller's own ids and is the same whatever the number of threads.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -14,11 +14,12 @@ import numpy.typing as npt
 import polars as pl
 
 from tacit import _validate
+from tacit._deviations import deviations
 from tacit.data.ratings import Ratings
 from tacit.data.scale import Scale
 from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
-from tacit.privacy.events import GaussianRelease
+from tacit.privacy.events import Event
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import RunFolder
@@ -78,11 +79,16 @@ PLAIN = Session()
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Profiles:
-    """Users or items: ids, biases (n) and factors (n × k), in the order of the ratings' ids."""
+    """Users or items: ids, biases (n) and factors (n × k), in the order of the ratings' ids.
+
+    Some solvers also tell the variances of both, for predictive deviations.
+    """
 
     ids: pl.Series
     biases: npt.NDArray[np.float32]
     factors: npt.NDArray[np.float32]
+    bias_variances: npt.NDArray[np.float32] | None = None
+    variances: npt.NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,6 +104,8 @@ class Fit:
     mean, users, items
         What may be released under the ledger's guarantee; `items` is None for a solver that never
         noised them.
+    residual_variance
+        The variance of a rating's own error, where profiles come with variances.
     private_items
         Item profiles that were never noised: private, for the owner only.
     ledger
@@ -112,6 +120,7 @@ class Fit:
     mean: float
     users: Profiles
     items: Profiles | None
+    residual_variance: float | None = None
     private_items: Profiles | None = None
     ledger: Ledger
     owner_view: Mapping[str, Any] = field(default_factory=dict)
@@ -131,6 +140,14 @@ class Fit:
         cut: npt.NDArray[np.float32] = np.clip(scores, self.scale.low, self.scale.high)
         return cut
 
+    def deviations(
+        self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.float32]:
+        """Return the standard deviations of ratings about their predictions, before the cut."""
+        if self.items is None:
+            raise InvalidParameter("this fit has no item profiles that may be released")
+        return deviations(self.residual_variance, self.users, self.items, users, items)
+
 
 class Solver(Protocol):
     """A frozen configuration that turns ratings into profiles."""
@@ -141,7 +158,7 @@ class Solver(Protocol):
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
         """Train. Reads private data; see `Fit` for what may be released."""
 
-    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
+    def plan(self, ratings: Ratings, budget: Budget | None = None) -> Sequence[Event]:
         """Return the events that `fit` would book; reads public facts of the ratings only."""
 
 
@@ -168,6 +185,14 @@ def check_budget(solver: "Solver", budget: Budget | None) -> None:
         )
     if not solver.is_private and budget is not None:
         raise InvalidParameter(f"{solver.name} is not private and takes no budget; leave it out")
+
+
+def needed_budget(solver: "Solver", budget: Budget | None) -> Budget:
+    """Return the budget of a private solver, or raise if there is none."""
+    check_budget(solver, budget)
+    if budget is None:
+        raise InvalidParameter(f"{solver.name} is always private")
+    return budget
 
 
 def check_ratings(ratings: Ratings) -> None:

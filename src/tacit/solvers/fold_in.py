@@ -77,11 +77,10 @@ def fold_in(
         return FoldedIn(bias=0.0, factors=np.zeros(width, dtype=np.float32))
     design = np.column_stack([np.ones(rows.size), items.factors[rows].astype(np.float64)])
     target = values - mean - items.biases[rows]
-    # A user's factors are assumed as wide as items' ones are, whatever their common scale.
-    spread = np.sqrt(np.mean(items.factors.astype(np.float64) ** 2)) if width else 1.0
+    # A user's factors are assumed as wide as items' ones are, column by column.
+    squares = np.mean(items.factors.astype(np.float64) ** 2, axis=0)
     noise, bias = (_RESIDUAL * scale.range) ** 2, (_BIAS * scale.range) ** 2
-    ridge = np.full(width + 1, noise / max(float(spread), 1e-6) ** 2)
-    ridge[0] = noise / bias
+    ridge = noise / np.concatenate([[bias], np.maximum(squares, 1e-12)])
     system = design.T @ design + regularization * np.diag(ridge)
     solution = np.linalg.solve(system, design.T @ target)
     return FoldedIn(bias=float(solution[0]), factors=solution[1:].astype(np.float32))

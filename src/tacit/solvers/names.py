@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from tacit.errors import InvalidParameter
+from tacit.solvers.als import AlsSolver
 from tacit.solvers.bias import BiasSolver, NonPrivateBiasSolver
 from tacit.solvers.contract import Solver
 from tacit.solvers.gradient import GradientSolver, NonPrivateGradientSolver
@@ -14,6 +15,7 @@ from tacit.solvers.paper import PaperSolver
 SOLVERS: dict[str, type[Any]] = {
     kind.name: kind
     for kind in (
+        AlsSolver,
         GradientSolver,
         PaperSolver,
         BiasSolver,

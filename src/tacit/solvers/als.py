@@ -1,0 +1,215 @@
+"""Noise-aware alternating least squares that forgets no measurement: the lead algorithm.
+
+A rating is modelled as v_ij = m + b_i + c_j + ⟨x_i, θ_j⟩ + ⟨g_i, f_j⟩ + ⟨h_i, d_j⟩ + error, where
+f_j and h_i are features of who rated what, public under unit `value`. A round measures, for each
+item and then for each user, Σ residual × features of those rated. Residuals are cut at their usual
+size and features have length 1, so that every rating tells all that its sensitivity allows. From
+all measurements so far follow, by inference that knows the noise, the coefficients of every row and
+how sure they are (`als_model`). docs/proofs/als.md says why this is private.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tacit import _validate
+from tacit.data.ratings import Ratings
+from tacit.errors import InvalidParameter
+from tacit.privacy.budget import Budget
+from tacit.privacy.events import Event, PatternRelease
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.query import BoundedQuery, Measurement
+from tacit.privacy.units import Unit
+from tacit.solvers.als_model import Ask, Model, Side, Used
+from tacit.solvers.contract import (
+    PLAIN,
+    Fit,
+    Profiles,
+    Session,
+    check_ratings,
+    needed_budget,
+    settings,
+)
+from tacit.solvers.run import Run, State
+
+FACTORS_MAX, ITERATIONS_MAX = 128, 64
+
+_PATTERN = "features of who rated what, inside the profiles"
+
+_ALTERNATIONS = 3
+"""Rounds of inference after the last measurement; they cost no privacy."""
+
+_BIAS_SHARE, _SPREAD = 0.15, 0.001
+"""Shares of μ²: of the biases, measured first, and of each sum of squares."""
+
+_SUM_LIMIT, _SUM_SLOPE, _SQUARE_LIMIT = 0.8, 0.15, 2.0
+"""Where residuals are cut, in deviations: their noise then shrinks more than what they tell. The
+larger μ, the less noise matters, and the further out that is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlsSolver:
+    """Alternating least squares on noisy measurements. Unit `value`, status `proven`.
+
+    Parameters
+    ----------
+    factors
+        Factors that are learnt from ratings; chosen from the numbers of users, items and ratings
+        when omitted. Profiles are longer: features of the mask come beside them.
+    iterations
+        Rounds of measurement; the budget is divided among them.
+    mask_features
+        Whether to use features of who rated what, which profiles then publish.
+    uncertainty
+        Whether to keep how sure every coefficient is, for predictive deviations.
+    """
+
+    name: ClassVar[str] = "als"
+    is_private: ClassVar[bool] = True
+
+    factors: int | None = None
+    iterations: int = 8
+    mask_features: bool = True
+    uncertainty: bool = False
+
+    def __post_init__(self) -> None:
+        for name, most in (("factors", FACTORS_MAX), ("iterations", ITERATIONS_MAX)):
+            value = getattr(self, name)
+            if value is None and name == "factors":
+                continue
+            if _validate.positive_integer(name, value, "the default suits most") > most:
+                raise InvalidParameter(f"{name} must be at most {most}, got {value:,}")
+        for name in ("mask_features", "uncertainty"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidParameter(f"{name} must be true or false")
+
+    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
+        """Train on ratings within a budget. Reads private data; the fit may be released."""
+        check_ratings(ratings)
+        budget = needed_budget(self, budget)
+        run = Run(session)
+        gate = run.gate(Unit.VALUE, budget)
+        model = self._model(ratings, session)
+        door = _Door(gate, {side: model.values(ratings, side) for side in Side})
+
+        def step(number: int, state: State) -> State:
+            after = dict(state)
+            if number <= self.iterations:
+                self._step(model, number, after, door)
+            else:
+                for side in (Side.ITEMS, Side.USERS):
+                    model.infer(after, side, _used(model, self.iterations))
+            return after
+
+        state = run.steps(1 + self.iterations + _ALTERNATIONS, model.begin, step)
+        if model.has_mask:
+            gate.publish_pattern(_PATTERN)
+        ledger = run.finish()
+        ids = {Side.USERS: ratings.user_ids, Side.ITEMS: ratings.item_ids}
+        users, items = (
+            Profiles(ids=ids[side], **model.profiles(state, side, variances=self.uncertainty))
+            for side in (Side.USERS, Side.ITEMS)
+        )
+        return Fit(
+            solver=self.name,
+            settings=settings(self),
+            scale=ratings.scale,
+            mean=model.mean(state),
+            users=users,
+            items=items,
+            residual_variance=model.residual_variance(state) if self.uncertainty else None,
+            ledger=ledger,
+        )
+
+    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
+        """Return the events that `fit` would book. Reads public facts only.
+
+        The ratios of sensitivity and noise are those of `fit`. The scale of both is that of the
+        residuals, which is not known before something is released; here nothing is cut.
+        """
+        budget = needed_budget(self, budget)
+        gate, model = Gate(budget=budget, unit=Unit.VALUE), self._model(ratings, PLAIN)
+        planned: list[Event] = []
+        kinds: dict[Used, dict[Side | None, BoundedQuery]] = {}
+        for number in range(1 + self.iterations):
+            used = _used(model, number)
+            if used not in kinds:
+                kinds[used] = model.queries("", used)
+            for side, share in self._shares(number):
+                query = kinds[used][side]
+                purpose = self._purpose(number) + query.purpose
+                planned.append(gate.plan(replace(query, purpose=purpose), share))
+        if model.has_mask:
+            planned.append(PatternRelease(purpose=_PATTERN, unit=Unit.VALUE))
+        return planned
+
+    def _model(self, ratings: Ratings, session: Session) -> Model:
+        return Model(
+            ratings, factors=self.factors, has_mask_features=self.mask_features, session=session
+        )
+
+    def _purpose(self, number: int) -> str:
+        return f"round {number} of {self.iterations}" if number else "biases"
+
+    def _shares(self, number: int) -> list[tuple[Side | None, float]]:
+        """Return what a step releases, sides or the spread (None), and for which share of μ²."""
+        if number == 0:
+            share = _BIAS_SHARE / 2
+            return [(Side.ITEMS, share), (None, _SPREAD), (Side.USERS, share), (None, _SPREAD)]
+        # A little less than all, so that the sum does not round to more than 1.
+        left = 1 - 2.0**-40 - _BIAS_SHARE - (2 + self.iterations) * _SPREAD
+        share = left / (2 * self.iterations)
+        return [(Side.ITEMS, share), (Side.USERS, share), (None, _SPREAD)]
+
+    def _step(self, model: Model, number: int, state: State, door: "_Door") -> None:
+        """Make the releases of a step, and infer what follows from each."""
+        used = _used(model, number)
+        if Used.FACTORS in used and Used.FACTORS not in _used(model, number - 1):
+            model.start_factors(state)
+        for side, share in self._shares(number):
+            ask = door.ask(share)
+            if side is None:
+                limit = model.limit(state, _SQUARE_LIMIT)
+                model.measure_spread(state, limit, self._purpose(number), ask)
+                continue
+            # Before anything is known of a rating, nothing is cut.
+            is_new = number == 0 and side is Side.ITEMS
+            times = math.inf if is_new else _SUM_LIMIT + _SUM_SLOPE * door.ratio(1)
+            limit = model.limit(state, times)
+            features = model.features(state, side, used, noise=2 * limit / door.ratio(share))
+            model.measure(state, side, features, limit, self._purpose(number), ask)
+            if is_new:
+                model.set_mean(state)
+            model.infer(state, side, used)
+            if number <= 1:
+                model.infer(state, side, used)  # with the prior that the first time taught
+
+
+def _used(model: Model, number: int) -> Used:
+    """Return which coefficients a step measures: biases, then what the mask explains, then all."""
+    if number == 0:
+        return Used.BIASES
+    return Used.BIASES | Used.MASK if number == 1 and model.has_mask else Used.ALL
+
+
+class _Door:
+    """Where measurements leave; holds the private values."""
+
+    def __init__(self, gate: Gate, values: dict[Side, npt.NDArray[np.int32]]) -> None:
+        self._gate, self._values = gate, values
+
+    def ratio(self, share: float) -> float:
+        """Return sensitivity/noise of a release for a share of μ²."""
+        return self._gate.mu * math.sqrt(share)
+
+    def ask(self, share: float) -> Ask:
+        """Return what releases a measurement for a share of μ²."""
+
+        def ask(measurement: Measurement, side: Side) -> tuple[npt.NDArray[np.float64], float]:
+            released = self._gate.release(measurement, self._values[side], share=share)
+            return released, self._gate.noise_scale(measurement.query, share)
+
+        return ask

@@ -1,0 +1,201 @@
+"""The lead solver: what it learns, what it publishes, how sure it is, and what it can bear."""
+
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+
+from tacit.data import load
+from tacit.data.ratings import Ratings
+from tacit.data.splits import Split, random_split
+from tacit.data.synthetic import synthetic_ratings
+from tacit.errors import InvalidParameter
+from tacit.evaluate.metrics import rmse
+from tacit.privacy.budget import Budget
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.events import PatternRelease
+from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.privacy.run_folder import RunFolder
+from tacit.solvers.als import AlsSolver
+from tacit.solvers.als_model import Model, Side, Used, usual_factors
+from tacit.solvers.contract import Fit, Session
+from tacit.solvers.mask_features import mask_features
+from tacit.solvers.names import make_solver
+from tests.solvers.helpers import BUDGET, random_ratings
+
+COVERED = (0.5, 0.9)
+
+
+def fitted(ratings: Ratings, epsilon: float = 10, **options: Any) -> Fit:
+    session = Session(noise=InsecureTestNoise(2))
+    return AlsSolver(**options).fit(ratings, Budget.from_epsilon(epsilon, 1e-5), session)
+
+
+def coverage(fit: Fit, test: Ratings) -> list[float]:
+    """Return the share of ratings within nominal intervals of each kind, about the prediction."""
+    users, items = test.rows(), test.by_user.columns
+    errors = np.abs(test.values() - fit.predict(users, items)) / fit.deviations(users, items)
+    return [float(np.mean(errors < NormalDist().inv_cdf((1 + share) / 2))) for share in COVERED]
+
+
+@pytest.fixture(scope="module")
+def synthetic() -> Split:
+    return random_split(synthetic_ratings("100k"), 0.1, seed=1)
+
+
+@pytest.fixture
+def movielens(real_set: Any) -> Split:
+    real_set("ml-100k.zip")
+    return random_split(load("ml-100k"), 0.1, seed=5)
+
+
+def test_it_is_never_much_worse_than_biases(synthetic: Split) -> None:
+    """Whom people rate tells nothing about taste here, and at a small ε factors are lost in noise:
+    it must find out by itself that biases are all there is."""
+    train, test = synthetic
+    for epsilon in (0.5, 2, 10):
+        budget = Budget.from_epsilon(epsilon, 1e-5)
+        session = Session(noise=InsecureTestNoise(2))
+        bias = rmse(make_solver("bias").fit(train, budget, session), test)
+        assert rmse(fitted(train, epsilon), test) < bias + 0.002
+
+
+@pytest.mark.parametrize("epsilon", [1, 5, 10])
+def test_deviations_cover_what_they_say(movielens: Split, epsilon: float) -> None:
+    train, test = movielens
+    found = coverage(fitted(train, epsilon, uncertainty=True), test)
+    assert found == pytest.approx(COVERED, abs=0.04)
+
+
+def test_deviations_follow_from_the_profiles() -> None:
+    fit = fitted(random_ratings(1), uncertainty=True)
+    users, items = np.array([0, 5], dtype=np.int32), np.array([1, 7], dtype=np.int32)
+    assert fit.items is not None and fit.residual_variance is not None
+    for place, deviation in enumerate(fit.deviations(users, items)):
+        user, item = users[place], items[place]
+        rows: list[npt.NDArray[Any]] = []
+        for side, row in ((fit.users, user), (fit.items, item)):
+            assert side.variances is not None and side.bias_variances is not None
+            rows += [side.factors[row], side.variances[row], side.bias_variances[row]]
+        u, vu, bu, i, vi, bi = rows
+        variance = fit.residual_variance + bu + bi + (vu * i**2 + vi * u**2 + vu * vi).sum()
+        assert deviation == pytest.approx(np.sqrt(variance), rel=1e-5)
+    with pytest.raises(InvalidParameter, match="--uncertainty"):
+        fitted(random_ratings(1)).deviations(users, items)
+
+
+def test_what_the_mask_tells_is_published_and_said() -> None:
+    ratings = random_ratings(1)
+    with_mask, without = fitted(ratings), fitted(ratings, mask_features=False)
+    events = with_mask.ledger.events
+    assert isinstance(events[-1], PatternRelease)
+    certificate = Certificate.from_ledger(with_mask.ledger, 1e-5)
+    assert "inside the profiles" in certificate.to_text()
+    assert not any(isinstance(event, PatternRelease) for event in without.ledger.events)
+    assert "profiles" not in "".join(Certificate.from_ledger(without.ledger, 1e-5).not_hidden)
+    assert without.users.factors.shape[1] == usual_factors(30, 20, len(ratings))
+    assert with_mask.users.factors.shape[1] > without.users.factors.shape[1]
+
+
+def test_the_mask_helps_where_it_tells_something() -> None:
+    """People rate mostly what they like: few as they are, that is worth more than noisy sums."""
+    random = np.random.default_rng(0)
+    group, kind = random.integers(0, 2, 300), random.integers(0, 2, 80)
+    likes = group[:, None] == kind
+    rows, columns = np.nonzero(random.random((300, 80)) < np.where(likes, 0.4, 0.1))
+    values = np.where(likes[rows, columns], 4, 2) + random.integers(-1, 2, rows.size)
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values.astype(float)})
+    train, test = random_split(load(frame, scale="1:5:1"), 0.1, seed=1)
+    with_mask, without = (rmse(fitted(train, mask_features=mask), test) for mask in (True, False))
+    assert with_mask < without - 0.1 and with_mask < 1.0
+
+
+@pytest.mark.parametrize(("users", "items"), [(1, 1), (1, 5), (5, 1), (2, 2), (3, 40)])
+def test_tiny_sets_are_no_trouble(users: int, items: int) -> None:
+    rows, columns = (each.ravel() for each in np.indices((users, items)))
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.full(rows.size, 3.0)})
+    for mask in (True, False):
+        fit = fitted(load(frame, scale="1:5:1"), mask_features=mask, uncertainty=True)
+        predicted = fit.predict(rows.astype(np.int32), columns.astype(np.int32))
+        assert np.isfinite(predicted).all() and np.abs(predicted - 3).max() < 2.1
+
+
+def test_mask_features_are_standardised_and_blind_to_values() -> None:
+    ratings = random_ratings(2, users=60, items=30)
+    users, items = mask_features(ratings.by_item, 60, 6)
+    assert users.shape == (60, 6) and items.shape == (30, 6)
+    for features, side in ((users, ratings.by_user), (items, ratings.by_item)):
+        weights = np.diff(side.starts) / len(ratings)
+        assert np.allclose(weights @ features, 0, atol=0.1)
+        assert np.allclose(weights @ features**2, 1, atol=0.2)
+    ones = ratings.to_frame().with_columns(rating=pl.lit(1.0))
+    again = mask_features(load(ones, scale="1:5:1").by_item, 60, 6)
+    assert np.array_equal(users, again[0]) and np.array_equal(items, again[1])
+
+
+def test_groups_in_the_mask_are_found() -> None:
+    """Two groups that rate each their own items: the first singular vector tells them apart."""
+    random = np.random.default_rng(1)
+    rows, columns = np.nonzero(random.random((40, 30)) < 0.5)
+    together = (rows % 2) == (columns % 2)
+    rows, columns = rows[together], columns[together]
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.ones(rows.size)})
+    users, items = mask_features(load(frame, scale="1:5:1").by_item, 40, 4)
+    for features in (users, items):
+        assert (features[::2, 1] > 0).all() != (features[1::2, 1] > 0).all()
+
+
+def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    ratings = random_ratings(3)
+
+    def run(name: str, stop_at: int | None, folder: RunFolder) -> Fit:
+        def progress(done: int, total: int) -> None:
+            if done == stop_at:
+                raise KeyboardInterrupt
+
+        session = Session(folder=folder, progress=progress)
+        return AlsSolver(iterations=3).fit(ratings, BUDGET, session)
+
+    whole = run(
+        "whole", None, RunFolder.create(tmp_path / "a", data=[], noise=InsecureTestNoise(1))
+    )
+    for stop_at in (1, 3, 6):
+        path = tmp_path / f"b{stop_at}"
+        folder = RunFolder.create(path, data=[], noise=InsecureTestNoise(1))
+        with pytest.raises(KeyboardInterrupt):
+            run("half", stop_at, folder)
+        folder.close()
+        resumed = run("rest", None, RunFolder.resume(path, data=[]))
+        assert np.array_equal(whole.users.factors, resumed.users.factors)
+        assert whole.ledger.events == resumed.ledger.events
+
+
+def test_weights_go_where_something_can_be_learnt() -> None:
+    """A coefficient that is known already gets nothing of the next measurement."""
+    ratings = random_ratings(4, users=60, items=40)
+    model = Model(ratings, factors=2, has_mask_features=False, session=Session())
+    state = model.begin()
+    model.start_factors(state)
+    state["items_variances"][:, 1] = 1e-9
+    features = model.features(state, Side.ITEMS, Used.ALL, noise=3.0)
+    shares = (features**2).mean(axis=0)
+    assert np.allclose(np.linalg.norm(features, axis=1), 1)
+    assert shares[1] < 0.01 and shares[0] > 0.1 and shares[2] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"factors": 1000}, "factors"),
+        ({"iterations": 100}, "iterations"),
+        ({"mask_features": "yes"}, "mask_features"),
+        ({"uncertainty": 1}, "uncertainty"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidParameter, match=word):
+        AlsSolver(**options)
