@@ -11,7 +11,7 @@ namespace tacit {
 namespace {
 
 constexpr std::size_t lanes = 16;
-constexpr std::size_t chunk = 128;    // entries summed in floats
+constexpr std::size_t chunk = 64;     // entries summed in floats
 constexpr std::size_t tile_rows = 8;  // a tile of the sums is tile_rows × (tile_lanes · lanes)
 constexpr std::size_t tile_lanes = 2;
 
@@ -58,19 +58,41 @@ inline __attribute__((always_inline)) void add_products(const float* panel, std:
   }
 }
 
+// Subtracts the multiples of `Count` pivot rows, from first on, that clear their columns in a row.
+template <std::size_t Count>
+inline __attribute__((always_inline)) void subtract(const double* rows, std::size_t first,
+                                                    std::size_t width, std::size_t at,
+                                                    double* row) {
+  const double* pivots[Count];
+  double factors[Count];
+  for (std::size_t p = 0; p < Count; ++p) {
+    pivots[p] = rows + (first + p) * width;
+    factors[p] = pivots[p][at];
+  }
+  for (std::size_t j = at; j < width; ++j) {
+    double value = row[j];
+    for (std::size_t p = 0; p < Count; ++p) value -= factors[p] * pivots[p][j];
+    row[j] = value;
+  }
+}
+
 // Turns the first n rows of (S | R), S symmetric with its upper triangle given, into (U | U⁻ᵀR)
-// with S = UᵀU; `width` numbers a row, of which those before the diagonal are left alone.
+// with S = UᵀU; `width` numbers a row, of which those before the diagonal are left alone. Rows below
+// are changed by several pivots at once, so that they are read less often.
 inline __attribute__((always_inline)) void eliminate(double* rows, std::size_t n,
                                                      std::size_t width) {
-  for (std::size_t k = 0; k < n; ++k) {
-    double* pivot = rows + k * width;
-    if (!(pivot[k] > 0)) throw std::domain_error("the equations of a row have no solution");
-    const double inverse = 1 / std::sqrt(pivot[k]);
-    for (std::size_t j = k; j < width; ++j) pivot[j] *= inverse;
-    for (std::size_t i = k + 1; i < n; ++i) {
-      double* row = rows + i * width;
-      const double factor = pivot[i];
-      for (std::size_t j = i; j < width; ++j) row[j] -= factor * pivot[j];
+  constexpr std::size_t together = 8;
+  for (std::size_t first = 0; first < n; first += together) {
+    const std::size_t last = std::min(first + together, n);
+    for (std::size_t k = first; k < last; ++k) {
+      double* pivot = rows + k * width;
+      for (std::size_t p = first; p < k; ++p) subtract<1>(rows, p, width, k, pivot);
+      if (!(pivot[k] > 0)) throw std::domain_error("the equations of a row have no solution");
+      const double inverse = 1 / std::sqrt(pivot[k]);
+      for (std::size_t j = k; j < width; ++j) pivot[j] *= inverse;
+    }
+    for (std::size_t i = last; i < n; ++i) {
+      subtract<together>(rows, first, width, i, rows + i * width);
     }
   }
 }
