@@ -38,10 +38,11 @@ def compare(
         typer.Option(
             metavar="NAME,…", help="The first is what the others are compared with; see train."
         ),
-    ] = "gradient,bias,input-perturbation,paper,non-private",
+    ] = "als,gradient,bias,input-perturbation,paper,non-private",
     seeds: Annotated[
         int, count_option("Random splits; a seed fixes split and start, noise is drawn anew.")
     ] = 3,
+    first_seed: Annotated[int, count_option("The first seed.")] = 0,
     delta: Annotated[
         float, number_option("Overall δ: choose it well below one over the number of people.")
     ] = 1e-5,
@@ -69,6 +70,7 @@ def compare(
         epsilons=_numbers(epsilons),
         delta=delta,
         seeds=seeds,
+        first_seed=first_seed,
         holdout=holdout,
     )
     require("matplotlib.figure", extra="plots")

@@ -52,8 +52,8 @@ class Plan:
         Their names; the first is what the others are compared with.
     epsilons, delta
         Overall budgets of the private ones.
-    seeds
-        How many: 0, 1, …
+    seeds, first_seed
+        How many, and from which on.
     holdout
         Part of the ratings that is left out.
     """
@@ -62,6 +62,7 @@ class Plan:
     epsilons: tuple[float, ...] = EPSILONS
     delta: float = 1e-5
     seeds: int = 3
+    first_seed: int = 0
     holdout: float = 0.1
 
     def __post_init__(self) -> None:
@@ -77,14 +78,20 @@ class Plan:
         for epsilon in self.epsilons:
             Budget.from_epsilon(epsilon, self.delta)
         _validate.positive_integer("seeds", self.seeds, "3 are usual")
+        Session(seed=self.first_seed)
         _validate.probability("holdout", self.holdout, "0.1 holds a tenth out")
+
+    @property
+    def each_seed(self) -> range:
+        """The seeds."""
+        return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
     def cells(self) -> list["Cell"]:
         """The trainings: every solver, at every ε if it is private, with every seed."""
         return [
             Cell(solver=name, epsilon=epsilon, seed=seed)
-            for seed in range(self.seeds)
+            for seed in self.each_seed
             for name in self.solvers
             for epsilon in (sorted(self.epsilons) if SOLVERS[name].is_private else [None])
         ]
@@ -133,7 +140,7 @@ class Comparison:
     def _of(self, solver: str, epsilon: float | None) -> list[Accuracy]:
         return [
             self.results[Cell(solver=solver, epsilon=epsilon, seed=seed)]
-            for seed in range(self.plan.seeds)
+            for seed in self.plan.each_seed
         ]
 
     def _summary(self, solver: str, epsilon: float | None) -> Summary:
@@ -167,7 +174,7 @@ class Comparison:
             "view": "owner",
             "source": self.source,
             "delta": self.plan.delta,
-            "seeds": self.plan.seeds,
+            "seeds": list(self.plan.each_seed),
             "holdout": self.plan.holdout,
             "compared_with": self.plan.solvers[0],
             "results": [_row(summary) for summary in self.summaries()],

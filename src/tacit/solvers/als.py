@@ -42,7 +42,7 @@ _PATTERN = "features of who rated what, inside the profiles"
 _ALTERNATIONS = 3
 """Rounds of inference after the last measurement; they cost no privacy."""
 
-_BIAS_SHARE, _SPREAD = 0.15, 0.001
+_BIAS_SHARE, _SPREAD = 0.08, 0.001
 """Shares of μ²: of the biases, measured first, and of each sum of squares."""
 
 _SUM_LIMIT, _SUM_SLOPE, _SQUARE_LIMIT = 0.8, 0.15, 2.0
