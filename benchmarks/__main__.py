@@ -12,6 +12,7 @@ NAMES = [
     "profiles",
     "reading",
     "recommend",
+    "scaling",
     "stopping",
     "training",
 ]

@@ -16,7 +16,7 @@ from tacit.solvers.names import make_solver
 
 EPSILONS = (1, 5, 10, 20)
 SPLITS = (21, 22, 23)
-SOLVERS = {"gradient": EPSILONS, "bias": EPSILONS, "paper": (5, 10, 20)}
+SOLVERS = {"als": EPSILONS, "gradient": EPSILONS, "bias": EPSILONS, "paper": (5, 10, 20)}
 REFERENCES = ("non-private", "non-private-gradient", "non-private-bias")
 
 

@@ -17,6 +17,7 @@ from tacit.data.synthetic import synthetic_ratings
 from tacit.errors import InvalidDocument, InvalidParameter, NoiseReuse
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.certificate import Certificate, read_ledger
+from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise
@@ -336,17 +337,20 @@ def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
     done = train(RATINGS, solver, budget, output=tmp_path / "release")
     assert seen.status is done.certificate.status
     if seen.certificate is not None:
-        assert seen.certificate.epsilon == done.certificate.epsilon
-        assert seen.releases == len(done.fit.ledger.events)
+        assert seen.certificate.epsilon == pytest.approx(done.certificate.epsilon, rel=1e-9)
+        assert seen.certificate.not_hidden == done.certificate.not_hidden
+        noised = [event for event in done.fit.ledger.events if isinstance(event, GaussianRelease)]
+        assert seen.releases == len(noised)
     else:
         assert seen.status is Status.NONE and seen.releases == 0
     assert seen.seconds > 0 and 2**25 < seen.memory < 2**34
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
-def test_a_preview_estimates_the_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "iterations"), [("gradient", 150), ("als", 12)])
+def test_a_preview_estimates_the_time(tmp_path: Path, name: str, iterations: int) -> None:
     ratings = synthetic_ratings("100k")
-    solver = make_solver("gradient", iterations=150)
+    solver = make_solver(name, iterations=iterations)
     expected = preview(ratings, solver, BUDGET).seconds
     taken = train(ratings, solver, BUDGET, output=tmp_path / "release").seconds
     assert taken / 8 < expected < taken * 8  # other work on the machine moves both

@@ -24,12 +24,14 @@ from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
+from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import SECRET, RunFolder, erase, read_journal
 from tacit.release.read import load_release
 from tacit.release.sign import read_private_key
 from tacit.release.write import UsersOut, check_absent, write_private_items, write_release
+from tacit.solvers.als import AlsSolver
 from tacit.solvers.contract import Fit, Session, Solver, settings, silent
 
 _ITEMS, _PSEUDONYMS, _DRAFT = "items.parquet", "pseudonyms.parquet", "release"
@@ -57,7 +59,7 @@ class Trained:
 
 def train(
     ratings: Ratings,
-    solver: Solver,
+    solver: Solver | None = None,
     budget: Budget | None = None,
     *,
     output: str | Path,
@@ -77,7 +79,7 @@ def train(
     Parameters
     ----------
     ratings, solver, budget
-        What to train on, how, and within what.
+        What to train on, how (`AlsSolver()` when None), and within what.
     output
         The folder of the release; it must not exist yet.
     holdout
@@ -102,6 +104,7 @@ def train(
         Called with the iterations done and in all.
     """
     start = perf_counter()
+    solver = solver or AlsSolver()
     output = Path(output).absolute()
     users_out = _validate.choice("users_out", users_out, UsersOut)
     private = _private_files(solver, output, users_out, private_items, pseudonyms)
@@ -201,7 +204,7 @@ def preview(
     seconds = _estimate(ratings, solver, budget, threads)
     return Preview(
         status=certificate.status if certificate else Status.NONE,
-        releases=len(events),
+        releases=sum(isinstance(event, GaussianRelease) for event in events),
         certificate=certificate,
         seconds=seconds,
         memory=_peak_memory(),
@@ -233,8 +236,9 @@ def _estimate(
     try:
         solver.fit(ratings, budget, Session(threads=threads, progress=progress))
     except _Enough:
-        each = (marks[-1] - marks[2]) / (_TRIAL - 1)
-        return marks[1] - marks[0] + each * total
+        efforts = solver.efforts if isinstance(solver, AlsSolver) else [1.0] * total
+        each = (marks[-1] - marks[2]) / sum(efforts[1:_TRIAL])
+        return marks[1] - marks[0] + each * sum(efforts)
     return perf_counter() - marks[0]
 
 

@@ -38,7 +38,25 @@ def test_a_file_becomes_a_release(tacit: RunTacit, ratings: Path, tmp_path: Path
     assert document["release"] == str(release) and document["seconds"] > 0
     assert "rmse_test" not in document and "rmse_train" not in document
     assert read_ledger(release).status == "proven"
-    assert pl.read_parquet(release / "users.parquet")["profile"].dtype == pl.Array(pl.Float32, 8)
+    assert pl.read_parquet(release / "users.parquet")["profile"].dtype == pl.Array(pl.Float32, 19)
+
+
+def test_options_of_als(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+    """Deviations come with a release when asked for, and features of the mask unless refused."""
+    arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--iterations", 3
+    first = tacit(*arguments, "-o", tmp_path / "a", "--uncertainty")
+    second = tacit(*arguments, "-o", tmp_path / "b", "--no-mask-features", "--factors", 3)
+    assert first.returncode == second.returncode == 0, first.stderr + second.stderr
+    cards = [(tmp_path / name / "card.md").read_text(encoding="utf-8") for name in "ab"]
+    assert "features of who rated what" in cards[0] and "features" not in cards[1]
+    assert "profiles of length 3," in cards[1]
+    pair = "--user", 1, "--item", 1
+    found = json.loads(tacit("predict", tmp_path / "a", *pair, "--json").stdout)
+    assert 1 <= found["rating"] <= 5 and 0.2 < found["deviation"] < 3
+    assert re.fullmatch(r"\d\.\d{3} ± \d\.\d{3}\n", tacit("predict", tmp_path / "a", *pair).stdout)
+    assert "deviation" not in json.loads(tacit("predict", tmp_path / "b", *pair, "--json").stdout)
+    for name in "ab":
+        assert tacit("verify", tmp_path / name).returncode == 0
 
 
 def test_errors_are_the_owners_view(tacit: RunTacit, tmp_path: Path) -> None:
@@ -54,7 +72,7 @@ def test_errors_are_the_owners_view(tacit: RunTacit, tmp_path: Path) -> None:
 def test_a_dry_run_releases_nothing(tacit: RunTacit, tmp_path: Path) -> None:
     result = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
-    assert document["dry_run"] and document["releases"] == 60 and document["epsilon"] <= 3
+    assert document["dry_run"] and document["releases"] == 28 and document["epsilon"] <= 3
     assert document["seconds"] > 0 and document["memory_bytes"] > 2**25
     shown = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", cwd=tmp_path)
     assert "nothing was released" in shown.stdout and "Privacy certificate: proven" in shown.stdout
@@ -86,7 +104,7 @@ def test_what_is_not_private_says_so(tacit: RunTacit, tmp_path: Path, solver: st
     [
         (["--epsilon", "1"], "-o DIR"),
         (["-o", "r"], "--epsilon"),
-        (["-o", "r", "--epsilon", "1", "--solver", "magic"], "must be one of gradient"),
+        (["-o", "r", "--epsilon", "1", "--solver", "magic"], "must be one of als"),
         (["-o", "r", "--epsilon", "1", "--solver", "non-private"], "not private"),
         (["-o", "r", "--epsilon", "1", "--unit", "user"], "unit value"),
         (["-o", "r", "--epsilon", "-1"], "epsilon"),
@@ -114,7 +132,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_ctrl_c_and_resume(tacit: RunTacit, tmp_path: Path) -> None:
     arguments = [
         "train", "synthetic:100k", "--epsilon", "5", "-o", str(tmp_path / "r"),
-        "--iterations", "3000", "--factors", "4",
+        "--iterations", "3000", "--factors", "4", "--solver", "gradient",
     ]  # fmt: skip
     command = [sys.executable, "-c", "from tacit.cli import main; main()", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -141,7 +159,8 @@ def test_ctrl_c_and_resume(tacit: RunTacit, tmp_path: Path) -> None:
 def test_progress_on_a_terminal_shows_counts_only(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     command = [sys.executable, "-c", "from tacit.cli import main; main()"]
-    arguments = "train synthetic:100k --epsilon 5 --iterations 200 --holdout 0.1 -o".split()
+    arguments = "train synthetic:100k --solver gradient --epsilon 5 --iterations 200".split()
+    arguments += ["--holdout", "0.1", "-o"]
     process = subprocess.Popen(
         [*command, *arguments, str(tmp_path / "r")],
         stdout=subprocess.DEVNULL,

@@ -38,7 +38,7 @@ def test_every_cell_is_run_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mon
     assert run(tmp_path, fewer).results.keys() < first.results.keys()
 
 
-@pytest.mark.parametrize("change", ["ratings", "delta", "holdout", "seeds"])
+@pytest.mark.parametrize("change", ["ratings", "delta", "holdout", "seeds", "first_seed"])
 def test_other_questions_are_run(tmp_path: Path, change: str) -> None:
     small = Plan(solvers=("bias",), epsilons=(1.0,), seeds=1)
     run(tmp_path, small)
@@ -46,7 +46,7 @@ def test_other_questions_are_run(tmp_path: Path, change: str) -> None:
     if change == "ratings":
         ratings = random_ratings(4, users=80, items=40, density=0.4)
     else:
-        other = {"delta": 1e-6, "holdout": 0.2, "seeds": 2}[change]
+        other = {"delta": 1e-6, "holdout": 0.2, "seeds": 2, "first_seed": 7}[change]
         plan = replace(small, **{change: other})
     run(tmp_path, plan, ratings)
     assert len(list((tmp_path / "cells").iterdir())) == 2

@@ -146,6 +146,12 @@ class AlsSolver:
             planned.append(PatternRelease(purpose=_PATTERN, unit=Unit.VALUE))
         return planned
 
+    @property
+    def efforts(self) -> list[float]:
+        """About how long the steps take, relative to each other: a stack of t rounds takes t²."""
+        stacked = [*range(1 + self.iterations), *[self.iterations] * _ALTERNATIONS]
+        return [1.0 + rounds**2 for rounds in stacked]
+
     def _model(self, ratings: Ratings, session: Session) -> Model:
         return Model(
             ratings, factors=self.factors, has_mask_features=self.mask_features, session=session
