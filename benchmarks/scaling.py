@@ -30,7 +30,8 @@ def run() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for size in SIZES:
         command = [sys.executable, "-c", _RUN, size]
-        found = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        output = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: S603
+        found = json.loads(output)
         ratings = found["ratings"]
         rows.append(
             {

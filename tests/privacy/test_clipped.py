@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
-from tacit.privacy.clipped import SQUARE_BITS, ClippedSums, Residuals, SquareSum
+from tacit.privacy.clipped import TOTAL_BITS, ClippedSums, Residuals, ResidualTotal
 from tacit.privacy.events import Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
 from tests.solvers.helpers import random_ratings
@@ -32,7 +32,7 @@ def sums(ratings: Ratings, residuals: Residuals, features: np.ndarray) -> Clippe
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 1000),
-    limit=st.integers(1, GRID.range // 2),
+    limit=st.integers(1, GRID.range),
     width=st.integers(1, 5),
     data=st.data(),
 )
@@ -46,10 +46,10 @@ def test_neighbours_never_differ_by_more(
     values, predictions = random.integers(-400, 400, (2, pairs)).astype(np.int32)
     residuals = Residuals(GRID, predictions, limit)
     table = sums(ratings, residuals, random.normal(size=(6, width)))
-    total = SquareSum(purpose="test", residuals=residuals)
+    totals = [ResidualTotal(purpose="test", residuals=residuals, power=power) for power in (1, 2)]
     other = values.copy()
     other[data.draw(st.integers(0, pairs - 1))] = data.draw(st.integers(-(2**31), 2**31 - 1))
-    for measurement in (table, total):
+    for measurement in (table, *totals):
         moved = (measurement.exact(values) - measurement.exact(other)).astype(float)
         assert np.linalg.norm(moved) <= measurement.query.sensitivity
         assert np.count_nonzero(moved.any(axis=1)) <= 1
@@ -64,13 +64,16 @@ def test_the_bounds_are_reached() -> None:
     values = np.full(len(ratings), GRID.lowest, dtype=np.int32)
     other = values.copy()
     other[3] = GRID.highest
-    table = sums(ratings, Residuals(GRID, predictions, 50), np.ones((6, 1)))
-    moved = np.linalg.norm((table.exact(values) - table.exact(other)).astype(float))
-    assert moved == table.query.sensitivity == 100 * FEATURES.bound
-    total = SquareSum(purpose="test", residuals=Residuals(GRID, predictions, 50))
-    other[3] = 0
-    moved = abs(int(total.exact(values)[0, 0]) - int(total.exact(other)[0, 0]))
-    assert moved == total.query.sensitivity == 50**2 << SQUARE_BITS
+    for limit, most in ((50, 100), (GRID.range, GRID.range)):
+        table = sums(ratings, Residuals(GRID, predictions, limit), np.ones((6, 1)))
+        moved = np.linalg.norm((table.exact(values) - table.exact(other)).astype(float))
+        assert moved == table.query.sensitivity == most * FEATURES.bound
+    for power, value, most in ((1, GRID.highest, 100), (2, 0, 50**2)):
+        other[3] = value
+        residuals = Residuals(GRID, predictions, 50)
+        total = ResidualTotal(purpose="test", residuals=residuals, power=power)
+        moved = abs(int(total.exact(values)[0, 0]) - int(total.exact(other)[0, 0]))
+        assert moved == total.query.sensitivity == most << TOTAL_BITS[power]
 
 
 def test_they_are_what_they_say() -> None:
@@ -85,21 +88,24 @@ def test_they_are_what_they_say() -> None:
     items = np.repeat(np.arange(20), np.diff(ratings.by_item.starts))
     np.add.at(expected, items, cut[:, None] * quantised[ratings.by_item.columns])
     assert np.array_equal(sums(ratings, residuals, rows).exact(values, 2), expected)
-    total = SquareSum(purpose="test", residuals=residuals)
-    assert total.exact(values)[0, 0] * total.query.step == pytest.approx(
-        (cut**2.0).sum() * 4.0**GRID.exponent, rel=1e-15
-    )
+    for power in (1, 2):
+        total = ResidualTotal(purpose="test", residuals=residuals, power=power)
+        assert total.exact(values)[0, 0] * total.query.step == pytest.approx(
+            (cut.astype(float) ** power).sum() * 2.0 ** (power * GRID.exponent), rel=1e-15
+        )
 
 
 def test_bad_input_is_refused() -> None:
     predictions = np.zeros(5, dtype=np.int32)
-    with pytest.raises(InvalidParameter, match="half the range"):
-        Residuals(GRID, predictions, GRID.range // 2 + 1)
+    with pytest.raises(InvalidParameter, match="at most the range"):
+        Residuals(GRID, predictions, GRID.range + 1)
     with pytest.raises(InvalidParameter, match="limit"):
         Residuals(GRID, predictions, 0)
     with pytest.raises(InvalidParameter, match="30 bits"):
         Residuals(GRID, predictions + 2**30, 5)
     with pytest.raises(InvalidParameter, match="32-bit"):
         Residuals(GRID, predictions, 5).of(np.zeros(4, dtype=np.int32))
+    with pytest.raises(InvalidParameter, match="power"):
+        ResidualTotal(purpose="test", residuals=Residuals(GRID, predictions, 5), power=3)
     with pytest.raises(InvalidParameter, match="each entry"):
         sums(random_ratings(), Residuals(GRID, predictions, 5), np.ones((30, 1)))

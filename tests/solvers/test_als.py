@@ -64,11 +64,45 @@ def test_it_is_never_much_worse_than_biases(synthetic: Split) -> None:
         assert rmse(fitted(train, epsilon), test) < bias + 0.002
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*official archive")
 @pytest.mark.parametrize("epsilon", [1, 5, 10])
 def test_deviations_cover_what_they_say(movielens: Split, epsilon: float) -> None:
     train, test = movielens
     found = coverage(fitted(train, epsilon, uncertainty=True), test)
     assert found == pytest.approx(COVERED, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("levels", "chances"),
+    [((0, 1), (0.9, 0.1)), ((1, 5), (0.2, 0.8)), ((1, 2, 3, 4, 5), (0.1, 0.04, 0.06, 0.1, 0.7))],
+)
+def test_skewed_ratings_are_not_misjudged(levels: Any, chances: Any) -> None:
+    """Cutting moves the mean of a skewed residual; what that is, is measured and taken off."""
+    random = np.random.default_rng(0)
+    rows, columns = np.nonzero(random.random((400, 150)) < 0.15)
+    values = random.choice(np.array(levels, dtype=float), rows.size, p=chances)
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values})
+    train, test = random_split(load(frame, scale=f"{levels[0]}:{levels[-1]}:1"), 0.1, seed=1)
+    fit = fitted(train, 5, uncertainty=True)
+    deviation = test.values().std()
+    assert rmse(fit, test) < 1.02 * deviation
+    assert fit.residual_variance is not None
+    assert np.sqrt(fit.residual_variance) == pytest.approx(deviation, rel=0.1)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_released(tmp_path: Path) -> None:
+    """A budget that one release cannot spend, and variances too wide for a release."""
+    for epsilon, scale, options, word in (
+        (5000.0, "1:5:1", {}, "at most mu"),
+        (5.0, "0:100000000", {"uncertainty": True}, "no wider"),
+    ):
+        folder = RunFolder.create(tmp_path / word.replace(" ", "-"), data=[])
+        budget = Budget.from_epsilon(epsilon, 1e-5)
+        with pytest.raises(InvalidParameter, match=word):
+            AlsSolver(**options).fit(random_ratings(scale=scale), budget, Session(folder=folder))
+        assert folder.ledger.events == ()
+        folder.close()
 
 
 def test_deviations_follow_from_the_profiles() -> None:
@@ -135,6 +169,17 @@ def test_mask_features_are_standardised_and_blind_to_values() -> None:
     ones = ratings.to_frame().with_columns(rating=pl.lit(1.0))
     again = mask_features(load(ones, scale="1:5:1").by_item, 60, 6)
     assert np.array_equal(users, again[0]) and np.array_equal(items, again[1])
+
+
+def test_mask_features_are_the_same_each_time() -> None:
+    """Also where singular values coincide: a complete mask, and one that falls into parts."""
+    rows, columns = (each.ravel() for each in np.indices((40, 30)))
+    for keep in (rows >= 0, rows % 5 == columns % 5):
+        frame = pl.DataFrame({"user_id": rows[keep], "item_id": columns[keep], "rating": 3.0})
+        by_item = load(frame, scale="1:5:1").by_item
+        first, second = (mask_features(by_item, 40, 8) for _ in range(2))
+        assert all(np.array_equal(one, two) for one, two in zip(first, second, strict=True))
+        assert np.isfinite(first[0]).all() and np.isfinite(first[1]).all()
 
 
 def test_groups_in_the_mask_are_found() -> None:

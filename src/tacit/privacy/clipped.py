@@ -2,8 +2,8 @@
 
 A residual is how far a rating lies from its prediction. Predictions come from public or released
 values only, so both of two neighbouring data sets have the same ones along the same history, and a
-changed rating moves its own residual alone: by at most twice the limit, however wide the scale is
-(docs/proofs/als.md). What is cut off is small if predictions are good.
+changed rating moves its own residual alone: by at most twice the limit, or the range of the scale
+if that is less (docs/proofs/als.md). What is cut off is small if predictions are good.
 """
 
 from dataclasses import replace
@@ -18,8 +18,8 @@ from tacit.privacy.grid import FeatureGrid, ValueGrid
 from tacit.privacy.query import BoundedQuery, WeightedSums, frozen
 from tacit.privacy.units import Unit
 
-SQUARE_BITS = 16
-"""Squares are counted in steps of 2^−SQUARE_BITS, so that their noise is fine enough."""
+TOTAL_BITS = {1: 20, 2: 8}
+"""Totals are counted in steps of 2^−bits, by their power, so that their noise is fine enough."""
 
 
 class Residuals:
@@ -32,15 +32,16 @@ class Residuals:
     predictions
         One for each value, in steps of the grid: public or already released.
     limit
-        The largest residual in steps; at most half the grid's range, beyond which a cut would save
-        nothing.
+        The largest residual in steps, at most the grid's range. Below half of that, twice the limit
+        is how far a value can move its residual, `reach`.
     """
 
     def __init__(self, grid: ValueGrid, predictions: npt.NDArray[np.int32], limit: int) -> None:
         self.grid, self.predictions = grid, frozen("predictions", predictions, np.int32)
         self.limit = _validate.positive_integer("limit", limit, "it counts steps of the grid")
-        if 2 * self.limit > grid.range:
-            raise InvalidParameter("the limit of a residual is at most half the range of values")
+        if self.limit > grid.range:
+            raise InvalidParameter("the limit of a residual is at most the range of the values")
+        self.reach = min(2 * self.limit, grid.range)
         largest = max(abs(grid.lowest), abs(grid.highest), *self._ends())
         if largest >= 2**30:
             raise InvalidParameter("values and predictions must lie within 30 bits")
@@ -93,8 +94,10 @@ class ClippedSums:
             raise InvalidParameter("give one prediction for each entry")
         self.query = replace(
             self._sums.query,
-            reason="one value moves one residual by at most twice its limit, and so one row by at "
-            "most that times the norm of one feature row",
+            sensitivity=float(residuals.reach * feature_grid.bound),
+            reason="one value moves one residual by at most twice its limit, or the range of "
+            "values if that is less, and so one row by at most that times the norm of one feature "
+            "row",
         )
 
     def exact(
@@ -104,23 +107,37 @@ class ClippedSums:
         return self._sums.exact(self._residuals.of(values), threads)
 
 
-class SquareSum:
-    """The sum of all squared residuals: one number."""
+class ResidualTotal:
+    """The sum of all residuals, or of their squares: one number.
 
-    def __init__(self, *, purpose: str, residuals: Residuals) -> None:
-        self._residuals = residuals
-        largest = residuals.limit**2 << SQUARE_BITS
+    Parameters
+    ----------
+    purpose
+        What it is for.
+    residuals
+        What is added up.
+    power
+        1 for the residuals themselves, 2 for their squares.
+    """
+
+    def __init__(self, *, purpose: str, residuals: Residuals, power: int) -> None:
+        if power not in TOTAL_BITS:
+            raise InvalidParameter("a total is of residuals or of their squares: power 1 or 2")
+        self._residuals, self._power, self._bits = residuals, power, TOTAL_BITS[power]
+        largest = residuals.limit**power << self._bits
         self.query = BoundedQuery(
             purpose=purpose,
             unit=Unit.VALUE,
             rows=Rows.TOTAL,
             shape=(1, 1),
-            exponent=2 * residuals.grid.exponent - SQUARE_BITS,
-            sensitivity=float(largest),
+            exponent=power * residuals.grid.exponent - self._bits,
+            sensitivity=float(largest if power == 2 else residuals.reach << self._bits),
             coordinates=1,
             magnitude=max(1, residuals.predictions.size) * largest,
-            reason="a square lies between zero and the square of the limit, and one value moves "
-            "one of them",
+            reason="a square lies between zero and that of the limit, and one value moves one"
+            if power == 2
+            else "one value moves one residual by at most twice its limit, or the range of values "
+            "if that is less",
         )
 
     def exact(
@@ -128,5 +145,5 @@ class SquareSum:
     ) -> npt.NDArray[np.int64]:
         """Return the exact sum. Reads private data; the result is private too."""
         residuals = self._residuals.of(values)
-        total = np.sum(np.square(residuals, dtype=np.int64))
-        return np.array([[total << SQUARE_BITS]])
+        total = np.sum(np.power(residuals, self._power, dtype=np.int64))
+        return np.array([[total << self._bits]])

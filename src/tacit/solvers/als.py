@@ -23,7 +23,7 @@ from tacit.privacy.events import Event, PatternRelease
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.query import BoundedQuery, Measurement
 from tacit.privacy.units import Unit
-from tacit.solvers.als_model import Ask, Model, Side, Used
+from tacit.solvers.als_model import Ask, Model, Side, Total, Used
 from tacit.solvers.contract import (
     PLAIN,
     Fit,
@@ -42,12 +42,15 @@ _PATTERN = "features of who rated what, inside the profiles"
 _ALTERNATIONS = 3
 """Rounds of inference after the last measurement; they cost no privacy."""
 
-_BIAS_SHARE, _SPREAD = 0.08, 0.001
-"""Shares of μ²: of the biases, measured first, and of each sum of squares."""
+_BIAS_SHARE, _TOTAL_SHARE = 0.08, 0.0005
+"""Shares of μ²: of the biases, measured first, and of each total."""
 
-_SUM_LIMIT, _SUM_SLOPE, _SQUARE_LIMIT = 0.8, 0.15, 2.0
-"""Where residuals are cut, in deviations: their noise then shrinks more than what they tell. The
-larger μ, the less noise matters, and the further out that is."""
+_LIMIT, _SLOPE = 0.8, 0.15
+"""Where residuals are cut, in deviations: _LIMIT + _SLOPE · μ. Their noise then shrinks by more
+than what they tell; the larger μ, the less noise matters, and the further out that is."""
+
+RANGE_MAX = 1e6
+"""Widest scale whose variances a release can hold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,10 @@ class AlsSolver:
         budget = needed_budget(self, budget)
         run = Run(session)
         gate = run.gate(Unit.VALUE, budget)
+        if self.uncertainty and ratings.scale.range > RANGE_MAX:
+            raise InvalidParameter(f"uncertainty needs a scale no wider than {RANGE_MAX:,.0f}")
         model = self._model(ratings, session)
+        self._planned(model, gate)  # refuses what cannot be, before anything is released
         door = _Door(gate, {side: model.values(ratings, side) for side in Side})
 
         def step(number: int, state: State) -> State:
@@ -130,16 +136,19 @@ class AlsSolver:
         The ratios of sensitivity and noise are those of `fit`. The scale of both is that of the
         residuals, which is not known before something is released; here nothing is cut.
         """
-        budget = needed_budget(self, budget)
-        gate, model = Gate(budget=budget, unit=Unit.VALUE), self._model(ratings, PLAIN)
+        gate = Gate(budget=needed_budget(self, budget), unit=Unit.VALUE)
+        return self._planned(self._model(ratings, PLAIN), gate)
+
+    def _planned(self, model: Model, gate: Gate) -> list[Event]:
+        """Return all events, or raise if the gate could not release one of them."""
         planned: list[Event] = []
-        kinds: dict[Used, dict[Side | None, BoundedQuery]] = {}
+        kinds: dict[Used, dict[Side | Total, BoundedQuery]] = {}
         for number in range(1 + self.iterations):
             used = _used(model, number)
             if used not in kinds:
                 kinds[used] = model.queries("", used)
-            for side, share in self._shares(number):
-                query = kinds[used][side]
+            for what, share in self._shares(number):
+                query = kinds[used][what]
                 purpose = self._purpose(number) + query.purpose
                 planned.append(gate.plan(replace(query, purpose=purpose), share))
         if model.has_mask:
@@ -160,38 +169,38 @@ class AlsSolver:
     def _purpose(self, number: int) -> str:
         return f"round {number} of {self.iterations}" if number else "biases"
 
-    def _shares(self, number: int) -> list[tuple[Side | None, float]]:
-        """Return what a step releases, sides or the spread (None), and for which share of μ²."""
+    def _shares(self, number: int) -> list[tuple[Side | Total, float]]:
+        """Return what a step releases, in order, and for which share of μ²."""
+        totals = [(total, _TOTAL_SHARE) for total in Total]
         if number == 0:
             share = _BIAS_SHARE / 2
-            return [(Side.ITEMS, share), (None, _SPREAD), (Side.USERS, share), (None, _SPREAD)]
+            return [(Side.ITEMS, share), *totals, (Side.USERS, share)]
+        last = [(Total.SQUARES, _TOTAL_SHARE)] if number == self.iterations else []
         # A little less than all, so that the sum does not round to more than 1.
-        left = 1 - 2.0**-40 - _BIAS_SHARE - (2 + self.iterations) * _SPREAD
+        left = 1 - 2.0**-40 - _BIAS_SHARE - (3 * (1 + self.iterations) + 1) * _TOTAL_SHARE
         share = left / (2 * self.iterations)
-        return [(Side.ITEMS, share), (Side.USERS, share), (None, _SPREAD)]
+        return [*totals, (Side.ITEMS, share), (Side.USERS, share), *last]
 
     def _step(self, model: Model, number: int, state: State, door: "_Door") -> None:
         """Make the releases of a step, and infer what follows from each."""
-        used = _used(model, number)
+        used, purpose = _used(model, number), self._purpose(number)
         if Used.FACTORS in used and Used.FACTORS not in _used(model, number - 1):
             model.start_factors(state)
-        for side, share in self._shares(number):
-            ask = door.ask(share)
-            if side is None:
-                limit = model.limit(state, _SQUARE_LIMIT)
-                model.measure_spread(state, limit, self._purpose(number), ask)
-                continue
+        for what, share in self._shares(number):
             # Before anything is known of a rating, nothing is cut.
-            is_new = number == 0 and side is Side.ITEMS
-            times = math.inf if is_new else _SUM_LIMIT + _SUM_SLOPE * door.ratio(1)
-            limit = model.limit(state, times)
-            features = model.features(state, side, used, noise=2 * limit / door.ratio(share))
-            model.measure(state, side, features, limit, self._purpose(number), ask)
+            is_new = number == 0 and what is Side.ITEMS
+            limit = model.limit(state, math.inf if is_new else _LIMIT + _SLOPE * door.ratio(1))
+            ask = door.ask(share)
+            if isinstance(what, Total):
+                model.measure_total(state, what, limit, purpose, ask)
+                continue
+            features = model.features(state, what, used, noise=2 * limit / door.ratio(share))
+            model.measure(state, what, features, limit, purpose, ask)
             if is_new:
                 model.set_mean(state)
-            model.infer(state, side, used)
+            model.infer(state, what, used)
             if number <= 1:
-                model.infer(state, side, used)  # with the prior that the first time taught
+                model.infer(state, what, used)  # with the prior that the first time taught
 
 
 def _used(model: Model, number: int) -> Used:

@@ -16,7 +16,7 @@ from scipy.special import erf
 
 from tacit.data.ratings import Ratings
 from tacit.privacy import events
-from tacit.privacy.clipped import ClippedSums, Residuals, SquareSum
+from tacit.privacy.clipped import ClippedSums, Residuals, ResidualTotal
 from tacit.privacy.grid import FeatureGrid, ValueGrid
 from tacit.privacy.query import BoundedQuery, Measurement
 from tacit.solvers.contract import Session
@@ -41,6 +41,9 @@ _SMALLEST, _NARROWEST = 1e-7, 0.05
 _FALL, _RISE, _DOUBT = 0.5, 2.0, 10.0
 """How much a prior variance may change at once, and for how many rows it counts as known."""
 
+_LEAST = 0.2
+"""Least share of the spread of residuals that is a rating's own error."""
+
 _CAUTION = 2.0
 """Inference counts a rating's error as so much larger: partners are not as sure as they are taken
 to be, and residuals are cut. What is published about deviations does not."""
@@ -63,6 +66,19 @@ class Side(StrEnum):
     def partner(self) -> "Side":
         """The other side."""
         return Side.USERS if self is Side.ITEMS else Side.ITEMS
+
+
+class Total(StrEnum):
+    """What is added up over all ratings."""
+
+    SQUARES = "squares of residuals"
+    ALL = "residuals"
+    CUT = "residuals as they are cut"
+
+    @property
+    def power(self) -> int:
+        """Whether residuals or their squares are added up."""
+        return 2 if self is Total.SQUARES else 1
 
 
 class Used(Flag):
@@ -122,7 +138,12 @@ class Model:
 
     def begin(self) -> State:
         """Return the state before the first measurement."""
-        state: State = {"mean": np.zeros(1), "spread": np.array([_WIDTH**2 / 12])}
+        state: State = {
+            "mean": np.zeros(1),
+            "spread": np.array([_WIDTH**2 / 12]),
+            "shift": np.zeros(1),
+            "offset": np.zeros(1),
+        }
         for side, factor in ((Side.ITEMS, _ITEM_FACTOR), (Side.USERS, _USER_FACTOR)):
             rows, partners = len(self._masks[side]), len(self._masks[side.partner])
             width = self._masks[side.partner].shape[1]
@@ -135,6 +156,7 @@ class Model:
                 f"{side}_features": np.zeros((partners, 0), dtype=np.float32),
                 f"{side}_sums": np.zeros((rows, 0)),
                 f"{side}_noise": np.zeros(0),
+                f"{side}_freedom": np.zeros(1),
             }
         return state
 
@@ -156,47 +178,63 @@ class Model:
     ) -> None:
         """Measure a side's residuals, cut at ±limit, against features of its partners.
 
-        What comes is booked as sums of the ratings themselves. Cutting shrinks what residuals tell,
-        on average by the share of normal ones that lie within the limit; sums are divided by it.
+        What comes is booked as sums of the ratings themselves: cutting takes a residual to `kept`
+        times itself and an offset, on average.
         """
         predictions, quantised = self._predictions(state, side), self._features.quantise(features)
         residuals = Residuals(self.grid, predictions, self._steps(limit))
         released, noise = ask(self._sums(side, quantised, residuals, purpose), side)
-        kept = float(erf(limit / math.sqrt(2 * state["spread"][0]))) if limit < _WIDTH / 2 else 1.0
-        predicted = self._patterns[side].sums(predictions, quantised, self._session.threads)
-        predicted_sums = predicted * (self._step / self._features.bound)
+        kept, offset = self._kept(state, limit), 0.0 if self._is_all(limit) else state["offset"][0]
+        values = (predictions, np.ones_like(predictions))
+        predicted, alone = (
+            self._patterns[side].sums(each, quantised, self._session.threads) / self._features.bound
+            for each in values
+        )
+        sums = (released / self._unit - offset * alone) / kept + predicted * self._step
         for name, more in (
             ("features", (quantised / self._features.bound).astype(np.float32)),
-            ("sums", released / self._unit / kept + predicted_sums),
+            ("sums", sums),
             ("noise", np.full(quantised.shape[1], (noise / self._unit / kept) ** 2)),
         ):
             state[f"{side}_{name}"] = np.concatenate([state[f"{side}_{name}"], more], axis=-1)
 
-    def measure_spread(self, state: State, limit: float, purpose: str, ask: Ask) -> None:
-        """Measure how far ratings lie from their predictions.
+    def measure_total(
+        self, state: State, total: Total, limit: float, purpose: str, ask: Ask
+    ) -> None:
+        """Measure how far ratings lie from their predictions, and what cutting makes of that."""
+        predictions = self._predictions(state, Side.USERS)
+        limit = limit if total is Total.CUT else _WIDTH
+        residuals = Residuals(self.grid, predictions, self._steps(limit))
+        released, _ = ask(_total(residuals, total, purpose), Side.USERS)
+        mean = float(released[0, 0]) / self._unit**total.power / self._total
+        if total is Total.SQUARES:
+            state["spread"] = np.clip([mean], _NARROWEST**2, _WIDTH**2)
+        elif total is Total.ALL:
+            state["shift"] = np.clip([mean], -_WIDTH, _WIDTH)
+        else:
+            state["offset"] = np.clip([mean], -limit, limit)
+            state["offset"] -= self._kept(state, limit) * state["shift"]
 
-        Takes the variance of a normal residual whose square, cut at the limit, has that mean.
-        """
-        residuals = Residuals(self.grid, self._predictions(state, Side.USERS), self._steps(limit))
-        released, _ = ask(_squares(residuals, purpose), Side.USERS)
-        mean = float(released[0, 0]) / self._unit**2 / self._total
-        low, high = _NARROWEST**2, _WIDTH**2 / 4
-        for _ in range(50):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if _cut_square(middle, limit) < mean else (low, middle)
-        state["spread"] = np.array([low])
+    def _kept(self, state: State, limit: float) -> float:
+        """Return what is left of a normal residual that is cut, on average."""
+        if self._is_all(limit):
+            return 1.0
+        return float(erf(limit / math.sqrt(2 * state["spread"][0])))
 
-    def queries(self, purpose: str, used: "Used") -> dict[Side | None, BoundedQuery]:
-        """Return what is public about measurements of sides and of the spread, before any."""
-        found: dict[Side | None, BoundedQuery] = {}
+    def _is_all(self, limit: float) -> bool:
+        """Whether nothing is cut."""
+        return self._steps(limit) == self.grid.range
+
+    def queries(self, purpose: str, used: "Used") -> dict[Side | Total, BoundedQuery]:
+        """Return what is public about measurements of sides and of totals, before any."""
+        found: dict[Side | Total, BoundedQuery] = {}
+        nothing = np.zeros(self._total, dtype=np.int32)
+        residuals = Residuals(self.grid, nothing, self._steps(_WIDTH))
         for side in Side:
-            nothing = np.zeros(self._total, dtype=np.int32)
-            residuals = Residuals(self.grid, nothing, self._steps(_WIDTH / 2))
             shape = len(self._masks[side.partner]), self.columns(side, used).size
             blank = np.zeros(shape, dtype=np.int32)
             found[side] = self._sums(side, blank, residuals, purpose).query
-            found[None] = _squares(residuals, purpose).query
-        return found
+        return found | {total: _total(residuals, total, purpose).query for total in Total}
 
     def _sums(
         self, side: Side, features: npt.NDArray[np.int32], residuals: Residuals, purpose: str
@@ -212,12 +250,13 @@ class Model:
         )
 
     def _steps(self, limit: float) -> int:
-        """Return a limit in steps of the grid, at most half its range."""
-        return min(self.grid.range // 2, max(1, round(limit / self._step)))
+        """Return a limit in steps of the grid, at most its range."""
+        return min(self.grid.range, max(1, round(limit / self._step)))
 
     def limit(self, state: State, times: float) -> float:
-        """Return so many usual residuals, at most half the scale."""
-        return min(times * math.sqrt(state["spread"][0]), _WIDTH / 2)
+        """Return so many usual residuals, in whole steps; or the scale, if that costs no more."""
+        limit = times * math.sqrt(state["spread"][0])
+        return self._steps(limit if limit < _WIDTH / 2 else _WIDTH) * self._step
 
     def _predictions(self, state: State, side: Side) -> npt.NDArray[np.int32]:
         """Return what is predicted for each pair, in the order of a side, in steps."""
@@ -272,6 +311,13 @@ class Model:
             ),
             Prior(means=regressors @ slopes[:, columns], covariance=prior),
             self._session.threads,
+        )
+        told = found.total - np.count_nonzero(pattern.counts == 0) * prior
+        state[f"{side}_freedom"] = np.array(
+            [
+                columns.size * np.count_nonzero(pattern.counts)
+                - np.trace(np.linalg.solve(prior, told))
+            ]
         )
         means, variances = np.zeros_like(state[side]), state[f"{side}_variances"].copy()
         means[:, columns], variances[:, columns] = found.means, found.variances
@@ -362,8 +408,23 @@ class Model:
         return float(middle + state["mean"][0] * self._unit)
 
     def residual_variance(self, state: State) -> float:
-        """Return the variance of a rating's own error, in the units of the ratings."""
-        return float(state["spread"][0]) * self._unit**2
+        """Return the variance of a rating's own error, in the units of the ratings.
+
+        Residuals of ratings that were trained on have it, and the variance of predictions, less
+        twice what predictions owe to the rating's own error: its share is the number of
+        coefficients that ratings, not priors, decide, over the number of ratings.
+        """
+        variances = {
+            side: self._patterns[side].counts @ state[f"{side}_variances"] / self._total
+            for side in Side
+        }
+        unsure = sum(variances[side] @ self._moments(state, side.partner) for side in Side)
+        factors = slice(1, 1 + self._factors)
+        unsure += variances[Side.ITEMS][factors] @ variances[Side.USERS][factors]
+        spread = state["spread"][0]
+        own = 2 * sum(state[f"{side}_freedom"][0] for side in Side) / self._total
+        variance = (spread - unsure) / max(1 - own, _LEAST)
+        return float(max(variance, _LEAST * spread)) * self._unit**2
 
     def profiles(self, state: State, side: Side, *, variances: bool) -> dict[str, Any]:
         """Return biases and profiles, whose products are the rest of a prediction.
@@ -391,21 +452,13 @@ class Model:
         return np.column_stack([factors, *parts])
 
 
-def _squares(residuals: Residuals, purpose: str) -> SquareSum:
-    return SquareSum(purpose=f"{purpose}: squared residuals", residuals=residuals)
+def _total(residuals: Residuals, total: Total, purpose: str) -> ResidualTotal:
+    return ResidualTotal(purpose=f"{purpose}: {total}", residuals=residuals, power=total.power)
 
 
 def usual_factors(users: int, items: int, ratings: int) -> int:
     """Return how many factors so many ratings support, about."""
     return min(16, max(2, round(0.8 * math.sqrt(ratings / (users + items)))))
-
-
-def _cut_square(variance: float, limit: float) -> float:
-    """Return the mean of min(r², limit²) for a normal r."""
-    bound = limit / math.sqrt(variance)
-    inside = math.erf(bound / math.sqrt(2))
-    edge = 2 * bound * math.exp(-(bound**2) / 2) / math.sqrt(2 * math.pi)
-    return variance * (inside - edge) + limit**2 * (1 - inside)
 
 
 def _regress(regressors: Rows, means: Rows) -> Rows:

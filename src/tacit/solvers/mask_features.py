@@ -8,7 +8,6 @@ Nothing here sees a rating's value.
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-import scipy.sparse.linalg
 
 from tacit.data.ratings import Csr
 
@@ -16,6 +15,10 @@ Rows = npt.NDArray[np.float64]
 
 _LARGEST = 4.0
 """Features are cut at so many standard deviations; who rated little has wild singular vectors."""
+
+
+_NOTHING = 1e-10
+"""Vectors shorter than that are rounding errors."""
 
 
 def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
@@ -40,16 +43,41 @@ def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
 def _singular_vectors(
     mask: scipy.sparse.csr_array, degrees: list[Rows], count: int
 ) -> tuple[Rows, Rows]:
-    """Return singular vectors of users and items without the first, degrees divided out."""
-    roots = [1 / np.sqrt(np.maximum(degree, 1)) for degree in degrees]
+    """Return singular vectors of users and items without the first, degrees divided out.
+
+    Lanczos iterations with full orthogonalisation and a fixed start. Library
+    routines draw a fresh random vector where the mask falls into parts; a resumed run must not.
+    """
     items, users = mask.shape
     if count < 2:
         return np.empty((users, 0)), np.empty((items, 0))
-    scaled = scipy.sparse.diags_array(roots[1]) @ mask @ scipy.sparse.diags_array(roots[0])
-    start = np.random.default_rng(0).normal(size=min(mask.shape))
-    left, values, right = scipy.sparse.linalg.svds(scaled, k=count, v0=start)
-    order = np.argsort(-values)[1:]
-    return right[order].T * roots[0][:, None], left[:, order] * roots[1][:, None]
+    roots = [1 / np.sqrt(np.maximum(degree, 1)) for degree in degrees]
+    forth = (scipy.sparse.diags_array(roots[1]) @ mask @ scipy.sparse.diags_array(roots[0])).tocsr()
+    back = forth.T.tocsr()
+    if items > users:
+        forth, back = back, forth
+    random, size = np.random.default_rng(0), forth.shape[0]
+    basis = np.zeros((min(3 * count + 20, size), size))
+    vector = random.normal(size=size)
+    for row in range(len(basis)):
+        before = basis[:row]
+        for _ in range(2):  # the second time for what rounding left
+            vector = vector - (before @ vector) @ before
+        length = float(np.linalg.norm(vector))
+        if length < _NOTHING:  # all that the start can reach was found: go on from elsewhere
+            vector = random.normal(size=size)
+            vector = vector - (before @ vector) @ before
+            vector = vector - (before @ vector) @ before
+            length = float(np.linalg.norm(vector))
+        basis[row] = vector / length
+        vector = forth @ (back @ basis[row])
+    images = back @ basis.T
+    squares, axes = np.linalg.eigh(images.T @ images)
+    order = np.argsort(-squares, kind="stable")[1:count]
+    values = np.sqrt(np.maximum(squares[order], _NOTHING))
+    of_rows, of_columns = basis.T @ axes[:, order], images @ axes[:, order] / values
+    of_users, of_items = (of_rows, of_columns) if items > users else (of_columns, of_rows)
+    return of_users * roots[0][:, None], of_items * roots[1][:, None]
 
 
 def _standardised(features: Rows, degrees: Rows) -> Rows:
