@@ -72,7 +72,7 @@ def test_errors_are_the_owners_view(tacit: RunTacit, tmp_path: Path) -> None:
 def test_a_dry_run_releases_nothing(tacit: RunTacit, tmp_path: Path) -> None:
     result = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
-    assert document["dry_run"] and document["releases"] == 28 and document["epsilon"] <= 3
+    assert document["dry_run"] and document["releases"] == 46 and document["epsilon"] <= 3
     assert document["seconds"] > 0 and document["memory_bytes"] > 2**25
     shown = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", cwd=tmp_path)
     assert "nothing was released" in shown.stdout and "Privacy certificate: proven" in shown.stdout
@@ -105,6 +105,8 @@ def test_what_is_not_private_says_so(tacit: RunTacit, tmp_path: Path, solver: st
         (["--epsilon", "1"], "-o DIR"),
         (["-o", "r"], "--epsilon"),
         (["-o", "r", "--epsilon", "1", "--solver", "magic"], "must be one of als"),
+        (["-o", "r", "--epsilon", "1", "--step-size", "1"], "'step_size'"),
+        (["-o", "r", "--epsilon-i", "1"], "'epsilon_i'"),
         (["-o", "r", "--epsilon", "1", "--solver", "non-private"], "not private"),
         (["-o", "r", "--epsilon", "1", "--unit", "user"], "unit value"),
         (["-o", "r", "--epsilon", "-1"], "epsilon"),

@@ -19,6 +19,7 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import read_ledger
 from tacit.privacy.ledger import Status
 from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.recommend.export import Form, export_release
 from tacit.recommend.serve import Recommender
 from tacit.release import bundle
 from tacit.release.read import load_release, verify_release
@@ -353,6 +354,12 @@ def test_variances_travel_with_a_release(tmp_path: Path) -> None:
     pair = np.array([3], dtype=np.int32), np.array([4], dtype=np.int32)
     ids = [release.users.ids[3]], [release.items.ids[4]]
     assert recommender.deviations(*ids) == pytest.approx(fit.deviations(*pair))
+    export_release(release, Form.NPZ, tmp_path / "r.npz")
+    export_release(release, Form.PARQUET, tmp_path / "tables")
+    with np.load(tmp_path / "r.npz") as arrays:
+        assert np.array_equal(arrays["item_variances"], fit.items.variances)
+        assert arrays["residual_variance"] == fit.residual_variance
+    assert "variance_0" in pl.read_parquet_schema(tmp_path / "tables" / "users.parquet")
     card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
     assert f"`{fit.residual_variance!r} + item bias_variance" in card
 

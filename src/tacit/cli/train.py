@@ -172,7 +172,7 @@ def train(
         regularization=regularization,
         epsilon_i=epsilon_i,
         delta_i=delta_i,
-        delta=delta if epsilon_i is not None else None,
+        delta=delta if epsilon_i is not None and solver == "paper" else None,
         norm_bound=norm_bound,
         centre=centre,
         tau=tau,

@@ -30,7 +30,7 @@ def export_release(release: Release, form: Form, output: str | Path) -> dict[str
     """Write a release in another form to a new file or folder, and return facts about it.
 
     - `parquet`: a folder with items.parquet and users.parquet, one column for each factor;
-    - `npz`: numpy arrays of ids, biases and factors, and the mean;
+    - `npz`: numpy arrays of ids, biases and factors, and the mean; both with variances, if any;
     - `ann`: a folder with a Voyager index of the items for inner products, and their ids.
     """
     output = Path(output).absolute()
@@ -54,6 +54,10 @@ def _to_parquet(tables: dict[str, Table], output: Path) -> dict[str, Any]:
         columns = {f"{role}_id": table.ids, "bias": pl.Series(table.biases)}
         for number in range(table.factors.shape[1]):
             columns[f"factor_{number}"] = pl.Series(table.factors[:, number])
+        if table.bias_variances is not None and table.variances is not None:
+            columns["bias_variance"] = pl.Series(table.bias_variances)
+            for number in range(table.variances.shape[1]):
+                columns[f"variance_{number}"] = pl.Series(table.variances[:, number])
         pl.DataFrame(columns).write_parquet(output / f"{role}s.parquet")
     return {"files": [f"{role}s.parquet" for role in tables]}
 
@@ -67,6 +71,10 @@ def _to_npz(release: Release, tables: dict[str, Table], output: Path) -> dict[st
         )
         arrays[f"{role}_biases"] = table.biases
         arrays[f"{role}_factors"] = table.factors
+        if table.bias_variances is not None and table.variances is not None:
+            arrays[f"{role}_bias_variances"] = table.bias_variances
+            arrays[f"{role}_variances"] = table.variances
+            arrays["residual_variance"] = np.array(release.facts.residual_variance)
     with output.open("xb") as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]
     return {"arrays": sorted(arrays)}
