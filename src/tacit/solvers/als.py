@@ -194,7 +194,8 @@ class AlsSolver:
             if isinstance(what, Total):
                 model.measure_total(state, what, limit, purpose, ask)
                 continue
-            features = model.features(state, what, used, noise=2 * limit / door.ratio(share))
+            noise = model.reach(limit) / door.ratio(share)
+            features = model.features(state, what, used, noise)
             model.measure(state, what, features, limit, purpose, ask)
             if is_new:
                 model.set_mean(state)

@@ -19,6 +19,7 @@ from tacit.privacy import events
 from tacit.privacy.clipped import ClippedSums, Residuals, ResidualTotal
 from tacit.privacy.grid import FeatureGrid, ValueGrid
 from tacit.privacy.query import BoundedQuery, Measurement
+from tacit.solvers.als_learning import learnt_covariance, regress, shares_of_length
 from tacit.solvers.contract import Session
 from tacit.solvers.mask_features import mask_features
 from tacit.solvers.posterior import Design, Measured, Pattern, Prior, posterior
@@ -35,11 +36,8 @@ _BIAS, _COEFFICIENT, _USER_FACTOR, _ITEM_FACTOR = 0.5, 0.1, 1.0, 0.25
 _COLUMNS, _REGRESSORS = 8, 40
 """Mask features with coefficients of their own, and those that priors regress on, at most."""
 
-_SMALLEST, _NARROWEST = 1e-7, 0.05
-"""Least variance of a prior, and least deviation of a residual."""
-
-_FALL, _RISE, _DOUBT = 0.5, 2.0, 10.0
-"""How much a prior variance may change at once, and for how many rows it counts as known."""
+_NARROWEST = 0.05
+"""Least deviation of a residual."""
 
 _LEAST = 0.2
 """Least share of the spread of residuals that is a rating's own error."""
@@ -95,7 +93,8 @@ class Model:
 
     The coefficients of a row are its bias, its factors, and one for each mask feature of its
     partners. A state has for each side: the coefficients' means, variances, prior covariance and
-    the slopes of their prior means; and all measurements (features, sums, noise).
+    the slopes of their prior means; how many coefficients ratings decided, not priors; and all
+    measurements (features, sums, noise).
     """
 
     def __init__(
@@ -113,16 +112,10 @@ class Model:
         self.grid = ValueGrid.for_scale(-ratings.scale.range / 2, ratings.scale.range / 2)
         self._step = math.ldexp(1.0, self.grid.exponent) / self._unit
         self._features = FeatureGrid()
-        most = min(_REGRESSORS, max(_COLUMNS, min(users, items) // 50)) if has_mask_features else 0
-        features = (
-            mask_features(ratings.by_item, users, most)
-            if most
-            else (
-                np.empty((users, 0)),
-                np.empty((items, 0)),
-            )
-        )
-        both = dict(zip((Side.USERS, Side.ITEMS), features, strict=True))
+        both = {side: np.empty((len(self._patterns[side].counts), 0)) for side in Side}
+        if has_mask_features:
+            most = min(_REGRESSORS, max(_COLUMNS, min(users, items) // 50))
+            both[Side.USERS], both[Side.ITEMS] = mask_features(ratings.by_item, users, most)
         self._masks = {side: mask[:, :_COLUMNS] for side, mask in both.items()}
         self._regressors = {
             side: np.column_stack([np.ones(len(mask)), mask]) for side, mask in both.items()
@@ -156,7 +149,7 @@ class Model:
                 f"{side}_features": np.zeros((partners, 0), dtype=np.float32),
                 f"{side}_sums": np.zeros((rows, 0)),
                 f"{side}_noise": np.zeros(0),
-                f"{side}_freedom": np.zeros(1),
+                f"{side}_decided": np.zeros(1),
             }
         return state
 
@@ -258,6 +251,10 @@ class Model:
         limit = times * math.sqrt(state["spread"][0])
         return self._steps(limit if limit < _WIDTH / 2 else _WIDTH) * self._step
 
+    def reach(self, limit: float) -> float:
+        """Return how far one rating moves its residual that is cut at a limit, at most."""
+        return min(2 * limit, _WIDTH)
+
     def _predictions(self, state: State, side: Side) -> npt.NDArray[np.int32]:
         """Return what is predicted for each pair, in the order of a side, in steps."""
         predicted = self._patterns[side].products(
@@ -312,24 +309,25 @@ class Model:
             Prior(means=regressors @ slopes[:, columns], covariance=prior),
             self._session.threads,
         )
-        told = found.total - np.count_nonzero(pattern.counts == 0) * prior
-        state[f"{side}_freedom"] = np.array(
-            [
-                columns.size * np.count_nonzero(pattern.counts)
-                - np.trace(np.linalg.solve(prior, told))
-            ]
-        )
         means, variances = np.zeros_like(state[side]), state[f"{side}_variances"].copy()
         means[:, columns], variances[:, columns] = found.means, found.variances
-        is_rated = pattern.counts > 0
-        slopes[:, columns] = _regress(regressors[is_rated], found.means[is_rated])
-        left = (found.means - regressors @ slopes[:, columns])[is_rated]
         # Rows without ratings kept their prior, and tell nothing about it.
-        total = left.T @ left + found.total - np.count_nonzero(~is_rated) * prior
+        is_rated = pattern.counts > 0
+        covariance = found.total - np.count_nonzero(~is_rated) * prior
+        slopes[:, columns] = regress(regressors[is_rated], found.means[is_rated])
+        left = (found.means - regressors @ slopes[:, columns])[is_rated]
         learnt = state[f"{side}_prior"].copy()
-        learnt[np.ix_(columns, columns)] = _learnt(prior, total, found.variances[is_rated])
-        state[f"{side}_prior"], state[f"{side}_slopes"] = learnt, slopes
-        state[side], state[f"{side}_variances"] = means, variances
+        learnt[np.ix_(columns, columns)] = learnt_covariance(
+            prior, left.T @ left + covariance, found.variances[is_rated]
+        )
+        decided = left.shape[0] * columns.size - np.trace(np.linalg.solve(prior, covariance))
+        state |= {
+            f"{side}": means,
+            f"{side}_variances": variances,
+            f"{side}_prior": learnt,
+            f"{side}_slopes": slopes,
+            f"{side}_decided": np.array([decided]),
+        }
 
     def _design(self, state: State, side: Side) -> Rows:
         """Return what a side's partners' coefficients are multiplied with."""
@@ -344,10 +342,6 @@ class Model:
 
     # What to measure next.
 
-    def constant(self, side: Side) -> Rows:
-        """Return features of a side's partners that are all 1."""
-        return np.ones((len(self._masks[side.partner]), 1))
-
     def features(self, state: State, side: Side, used: Used, noise: float) -> Rows:
         """Return features of a side's partners to measure it against, each row of length 1.
 
@@ -359,7 +353,7 @@ class Model:
         moments = np.maximum(self._moments(state, side.partner)[columns], 1e-9)
         counts, variances = self._patterns[side].counts, state[f"{side}_variances"][:, columns]
         some = slice(None, None, -(-counts.size // _SAMPLED))
-        shares = _shares(
+        shares = shares_of_length(
             counts[some, None].astype(np.float64) * moments,
             variances[some],
             error=float(state["spread"][0]),
@@ -422,7 +416,7 @@ class Model:
         factors = slice(1, 1 + self._factors)
         unsure += variances[Side.ITEMS][factors] @ variances[Side.USERS][factors]
         spread = state["spread"][0]
-        own = 2 * sum(state[f"{side}_freedom"][0] for side in Side) / self._total
+        own = 2 * sum(state[f"{side}_decided"][0] for side in Side) / self._total
         variance = (spread - unsure) / max(1 - own, _LEAST)
         return float(max(variance, _LEAST * spread)) * self._unit**2
 
@@ -459,50 +453,3 @@ def _total(residuals: Residuals, total: Total, purpose: str) -> ResidualTotal:
 def usual_factors(users: int, items: int, ratings: int) -> int:
     """Return how many factors so many ratings support, about."""
     return min(16, max(2, round(0.8 * math.sqrt(ratings / (users + items)))))
-
-
-def _regress(regressors: Rows, means: Rows) -> Rows:
-    """Return slopes of a ridge regression; the first regressor is a constant."""
-    count = regressors.shape[1]
-    ridge = np.diag([1e-3] + [float(count)] * (count - 1))
-    return np.asarray(np.linalg.solve(regressors.T @ regressors + ridge, regressors.T @ means))
-
-
-def _learnt(prior: Rows, total: Rows, variances: Rows) -> Rows:
-    """Return the covariance of coefficients after one step towards their likeliest.
-
-    `total` is the sum over rows of what is believed of z·zᵀ, and `variances` are those of z. The
-    mean over rows is where expectation maximisation would step to, which hardly moves where little
-    was measured. Variances step as Fisher scoring does instead: as much further as a row tells
-    less. Correlations are kept.
-    """
-    count = len(variances)
-    mean, before = total / count + _SMALLEST * np.eye(len(prior)), np.diag(prior)
-    told = ((1 - variances / before) ** 2).sum(axis=0)
-    scored = before + (np.diag(mean) - before) * count / (told + _DOUBT)
-    scored = np.clip(scored, _FALL * before, np.maximum(_RISE * before, np.diag(mean)))
-    scales = np.sqrt(scored / np.diag(mean))
-    return np.asarray(mean * scales[:, None] * scales + _SMALLEST * np.eye(len(prior)))
-
-
-def _shares(
-    weights: Rows, variances: Rows, *, error: float, noise: Rows, rounds: int = 100
-) -> Rows:
-    """Return how to divide the squared length of features among columns.
-
-    A row whose ratings have the total weight w (rows × columns) and a coefficient of variance V
-    learns from a share q of the length what a measurement of w·z would tell whose noise has the
-    variance w·error + noise/q: V falls to 1/(1/V + w²/(w·error + noise/q)). Maximises the sum of
-    w·(fall of V) by multiplicative steps.
-    """
-    shares = np.full(weights.shape[1], 1 / weights.shape[1])
-    for _ in range(rounds):
-        spread = shares * weights * error + noise
-        told = shares * weights**2 / spread
-        slope = (
-            weights * variances**2 / (1 + variances * told) ** 2 * weights**2 * noise / spread**2
-        )
-        gain = slope.sum(axis=0)
-        shares = shares * np.sqrt(gain / max(float(gain.max()), 1e-300))
-        shares /= shares.sum()
-    return shares
