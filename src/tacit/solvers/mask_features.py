@@ -13,9 +13,9 @@ from tacit.data.ratings import Csr
 
 Rows = npt.NDArray[np.float64]
 
-_LARGEST = 4.0
-"""Features are cut at so many standard deviations; who rated little has wild singular vectors."""
-
+_LARGEST, _FEW = 4.0, 20.0
+"""Singular vectors are cut at so many standard deviations, and shrunk by n/(n + _FEW): those of who
+rated little are wild, and would put items that hardly anybody rated on top of every list."""
 
 _NOTHING = 1e-10
 """Vectors shorter than that are rounding errors."""
@@ -25,8 +25,8 @@ def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
     """Return at most `count` features of each user and of each item, most telling first.
 
     The first is the logarithm of the number of ratings, the others are singular vectors of
-    D_i^-½ M D_u^-½ after the first. All have mean 0 and variance 1 over ratings; those without
-    ratings have zeros.
+    D_i^-½ M D_u^-½ after the first. All have mean 0 and variance 1 over ratings, before those of
+    rows with few ratings are shrunk; rows without any have zeros.
     """
     items = by_item.starts.size - 1
     ones = np.ones(by_item.columns.size)
@@ -81,11 +81,13 @@ def _singular_vectors(
 
 
 def _standardised(features: Rows, degrees: Rows) -> Rows:
+    """Return features with mean 0 and variance 1 over ratings, the first taken as it is."""
     weights = degrees / degrees.sum()
     centred = features - weights @ features
     deviations = np.sqrt(weights @ centred**2)
     known = deviations > 1e-9
     centred = centred[:, known] / deviations[known]
     cut: Rows = np.clip(centred, -_LARGEST, _LARGEST)
+    cut[:, 1:] *= (degrees / (degrees + _FEW))[:, None]
     cut[degrees == 0] = 0
     return cut
