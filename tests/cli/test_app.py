@@ -39,7 +39,7 @@ def test_version(tacit: RunTacit) -> None:
 
 def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
     start = time.monotonic()
-    result = tacit("demo")
+    result = tacit("demo", timeout=120)
     assert time.monotonic() - start < 60
     assert result.returncode == 0 and result.stderr == ""
     for phrase in ("non-private", "owner's view", "Privacy certificate: proven", "user 42"):

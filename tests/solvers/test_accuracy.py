@@ -57,7 +57,7 @@ def test_references_on_movielens(movielens: Split) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "floor"), [(1, 0.912), (10, 0.860)])
 def test_the_lead_on_movielens(movielens: Split, epsilon: float, floor: float) -> None:
-    """Errors with a margin (splits differ by 0.005), and lists that are not of items nobody knows."""
+    """Errors with a margin, splits differ by 0.005; and lists not of items that nobody knows."""
     train, test = movielens
     session = Session(noise=InsecureTestNoise(1))
     fit = make_solver("als").fit(train, Budget.from_epsilon(epsilon, 1e-5), session)

@@ -11,6 +11,7 @@ from tacit.cli.progress import iterations_bar
 
 EPSILON, DELTA = 10.0, 1e-5
 HOLDOUT = 0.1
+ITERATIONS = 5  # fewer than the default, so that it takes seconds
 USER = 42
 
 
@@ -45,7 +46,7 @@ def demo(
         with iterations_bar("als") as progress:
             trained = train(
                 ratings,
-                make_solver("als"),
+                make_solver("als", iterations=ITERATIONS),
                 budget,
                 output=place,
                 holdout=HOLDOUT,
