@@ -90,7 +90,8 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_memory_on_movielens(real_set: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", ["--solver als", "--solver gradient --factors 20"])
+def test_memory_on_movielens(real_set: Any, tmp_path: Path, options: str) -> None:
     real_set("ml-1m.zip")
     code = (
         "import sys\n"
@@ -99,7 +100,7 @@ def test_memory_on_movielens(real_set: Any, tmp_path: Path) -> None:
         "assert run(sys.argv[1:]) == 0\n"
         "print(_peak_memory())\n"
     )
-    arguments = ["train", "ml-1m", "-o", str(tmp_path / "r"), "--epsilon", "10", "--factors", "20"]
+    arguments = ["train", "ml-1m", "-o", str(tmp_path / "r"), "--epsilon", "10", *options.split()]
     result = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,

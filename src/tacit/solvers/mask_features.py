@@ -29,9 +29,9 @@ def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
     rows with few ratings are shrunk; rows without any have zeros.
     """
     items = by_item.starts.size - 1
-    ones = np.ones(by_item.columns.size)
+    ones = np.ones(by_item.columns.size, dtype=np.float32)
     mask = scipy.sparse.csr_array((ones, by_item.columns, by_item.starts), shape=(items, users))
-    degrees: list[Rows] = [mask.sum(axis=0), mask.sum(axis=1)]
+    degrees: list[Rows] = [mask.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]
     vectors = _singular_vectors(mask, degrees, min(count, min(users, items) - 1))
     of_users, of_items = (
         _standardised(np.column_stack([np.log(np.maximum(degree, 1)), side]), degree)
