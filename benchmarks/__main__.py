@@ -8,6 +8,7 @@ from pathlib import Path
 NAMES = [
     "accounting",
     "accuracy",
+    "coverage",
     "noise",
     "profiles",
     "reading",

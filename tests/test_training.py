@@ -337,7 +337,9 @@ def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
     done = train(RATINGS, solver, budget, output=tmp_path / "release")
     assert seen.status is done.certificate.status
     if seen.certificate is not None:
-        assert seen.certificate.epsilon == pytest.approx(done.certificate.epsilon, rel=1e-9)
+        # The ratios of `als` are the same, but rounded from other sensitivities.
+        exact = done.certificate.epsilon
+        assert seen.certificate.epsilon == (pytest.approx(exact) if name == "als" else exact)
         assert seen.certificate.not_hidden == done.certificate.not_hidden
         noised = [event for event in done.fit.ledger.events if isinstance(event, GaussianRelease)]
         assert seen.releases == len(noised)

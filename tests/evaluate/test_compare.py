@@ -34,6 +34,15 @@ def test_every_cell_is_run_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mon
     assert len(list((tmp_path / "cells").iterdir())) == len(PLAN.cells)
     monkeypatch.setattr(compare, "_fit", lambda *_: pytest.fail("run again"))
     assert run(tmp_path).results == first.results
+    monkeypatch.undo()
+    for cell in list((tmp_path / "cells").iterdir())[:3]:
+        cell.unlink()
+    told: list[tuple[int, int, float]] = []
+    run_comparison(
+        RATINGS, PLAN, source="", folder=tmp_path, progress=lambda *facts: told.append(facts)
+    )
+    total = len(PLAN.cells)
+    assert told == [(total - 3 + n, total, n / 3) for n in range(4)]
     fewer = replace(PLAN, solvers=("bias",), epsilons=(1.0,))
     assert run(tmp_path, fewer).results.keys() < first.results.keys()
 

@@ -197,25 +197,32 @@ def run_comparison(
     """
     prepare_folder(folder / "cells")
     digest = _digest(ratings)
-    results: dict[Cell, Accuracy] = {}
-    statuses: dict[str, str] = {}
     split: tuple[int, Ratings, Ratings] | None = None
-    cells = plan.cells
-    for number, cell in enumerate(cells):
-        progress(number, len(cells), number / len(cells))
-        solver = _solver(cell, plan)
-        path = folder / "cells" / f"{_key(solver, cell, plan, digest)}.json"
-        found = _kept(path)
-        if found is None:
-            if split is None or split[0] != cell.seed:
-                split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
-            fit, status = _fit(solver, cell, plan, split[1], threads)
-            found = accuracy(fit, split[1], split[2], threads), status
-            document = asdict(cell) | asdict(found[0]) | {"status": status}
-            replace_file(path, json.dumps(document).encode())
-        results[cell], statuses[cell.solver] = found
-    progress(len(cells), len(cells), 1.0)
-    return Comparison(plan=plan, source=source, results=results, statuses=statuses)
+    solvers = {cell: _solver(cell, plan) for cell in plan.cells}
+    paths = {
+        cell: folder / "cells" / f"{_key(solver, cell, plan, digest)}.json"
+        for cell, solver in solvers.items()
+    }
+    found = {cell: _kept(path) for cell, path in paths.items()}
+    missing = [cell for cell, kept in found.items() if kept is None]
+    done = len(found) - len(missing)
+    for number, cell in enumerate(missing):
+        progress(done + number, len(found), number / len(missing))
+        if split is None or split[0] != cell.seed:
+            split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
+        fit, status = _fit(solvers[cell], cell, plan, split[1], threads)
+        measured = accuracy(fit, split[1], split[2], threads)
+        document = asdict(cell) | asdict(measured) | {"status": status}
+        replace_file(paths[cell], json.dumps(document).encode())
+        found[cell] = measured, status
+    progress(len(found), len(found), 1.0)
+    known = {cell: each for cell, each in found.items() if each is not None}
+    return Comparison(
+        plan=plan,
+        source=source,
+        results={cell: each[0] for cell, each in known.items()},
+        statuses={cell.solver: each[1] for cell, each in known.items()},
+    )
 
 
 def _solver(cell: Cell, plan: Plan) -> Solver:

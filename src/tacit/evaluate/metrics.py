@@ -1,7 +1,9 @@
 """Errors and rankings on ratings that were left out: exact, and so for the owner only."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +31,17 @@ def rmse(fit: Fit, ratings: Ratings) -> float:
     Reads private data: the owner's own view, not covered by any guarantee.
     """
     return math.sqrt(float(np.mean(_errors(fit, ratings) ** 2)))
+
+
+def coverage(fit: Fit, ratings: Ratings, shares: Sequence[float]) -> list[float]:
+    """Return which part of ratings lies within normal intervals about their predictions.
+
+    `shares` are what intervals of the fit's deviations should hold. Reads private data: the owner's
+    own view.
+    """
+    users, items = ratings.rows(), ratings.by_user.columns
+    errors = np.abs(_errors(fit, ratings)) / fit.deviations(users, items)
+    return [float(np.mean(errors < NormalDist().inv_cdf((1 + share) / 2))) for share in shares]
 
 
 @dataclass(frozen=True, kw_only=True)

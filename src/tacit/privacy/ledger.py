@@ -212,9 +212,8 @@ class Ledger:
 def check_version(documents: str, version: object, newest: int) -> int:
     """Return the version of a document, or raise if this Tacit does not know it."""
     if type(version) is not int or not 1 <= version <= newest:
-        known = "1" if newest == 1 else f"1 to {newest}"
         raise InvalidDocument(
-            f"this Tacit reads {documents} of version {known}, got version "
+            f"this Tacit reads {documents} of version 1 to {newest}, got version "
             f"{_validate.shown(version)}; use a Tacit that knows it"
         )
     return version

@@ -9,10 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from tacit import _validate
-from tacit.data.ratings import Csr, Ratings
+from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease, Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
@@ -28,6 +27,7 @@ from tacit.solvers.contract import (
     check_ratings,
     settings,
 )
+from tacit.solvers.mask_features import rated_pairs
 from tacit.solvers.run import Run, State
 
 Vector = npt.NDArray[np.float64]
@@ -119,7 +119,7 @@ class BiasSolver:
             self.regularization * (residual + variance / np.maximum(count, 1)) / prior
             for count, variance in zip(counts, noise**2, strict=True)
         ]
-        patterns = [_pattern(ratings.by_item, ratings.shape[0])]
+        patterns = [rated_pairs(ratings.by_item, ratings.shape[0])]
         patterns.append(patterns[0].T.tocsr())
         biases = [np.zeros(count.size) for count in counts]
         for number in range(2 * _ROUNDS):
@@ -151,10 +151,3 @@ def _sums(ratings: Ratings, number: int, grid: ValueGrid) -> WeightedSums:
         value_grid=grid,
         feature_grid=features,
     )
-
-
-def _pattern(side: Csr, columns: int) -> scipy.sparse.csr_array:
-    """Return which pairs were rated as a sparse table of ones; public under unit `value`."""
-    ones = np.ones(side.columns.size, dtype=np.float32)
-    shape = side.starts.size - 1, columns
-    return scipy.sparse.csr_array((ones, side.columns, side.starts), shape=shape)

@@ -28,9 +28,7 @@ def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
     D_i^-½ M D_u^-½ after the first. All have mean 0 and variance 1 over ratings, before those of
     rows with few ratings are shrunk; rows without any have zeros.
     """
-    items = by_item.starts.size - 1
-    ones = np.ones(by_item.columns.size, dtype=np.float32)
-    mask = scipy.sparse.csr_array((ones, by_item.columns, by_item.starts), shape=(items, users))
+    mask, items = rated_pairs(by_item, users), by_item.starts.size - 1
     degrees: list[Rows] = [mask.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]
     vectors = _singular_vectors(mask, degrees, min(count, min(users, items) - 1))
     of_users, of_items = (
@@ -38,6 +36,13 @@ def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
         for degree, side in zip(degrees, vectors, strict=True)
     )
     return of_users, of_items
+
+
+def rated_pairs(side: Csr, columns: int) -> scipy.sparse.csr_array:
+    """Return which pairs were rated as a sparse table of ones; public under unit `value`."""
+    ones = np.ones(side.columns.size, dtype=np.float32)
+    shape = side.starts.size - 1, columns
+    return scipy.sparse.csr_array((ones, side.columns, side.starts), shape=shape)
 
 
 def _singular_vectors(
