@@ -15,6 +15,10 @@ _FALL, _RISE, _DOUBT = 0.5, 2.0, 10.0
 """How much a prior variance may change at once, and for how many rows it counts as known."""
 
 
+_SETTLED = 1e-6
+"""Shares that change by less are not improved any more."""
+
+
 def regress(regressors: Rows, means: Rows) -> Rows:
     """Return slopes of a ridge regression; the first regressor is a constant."""
     count = regressors.shape[1]
@@ -57,6 +61,8 @@ def shares_of_length(
             weights * variances**2 / (1 + variances * told) ** 2 * weights**2 * noise / spread**2
         )
         gain = slope.sum(axis=0)
-        shares = shares * np.sqrt(gain / max(float(gain.max()), 1e-300))
+        before, shares = shares, shares * np.sqrt(gain / max(float(gain.max()), 1e-300))
         shares /= shares.sum()
+        if np.abs(shares - before).max() < _SETTLED:
+            break
     return shares
