@@ -22,6 +22,7 @@ LAYERS = [
     "_drawing",
     "_core",
     "_parallel",
+    "_processes",
     "data",
     "privacy",
     "solvers",
@@ -30,6 +31,7 @@ LAYERS = [
     "evaluate",
     "training",
     "paper",
+    "audit",
     "cli",
 ]
 

@@ -17,7 +17,7 @@ from tacit.paper.counterexample import counterexample, final_users, separation
 from tacit.paper.draw_leak import write_leak
 from tacit.paper.leak import LeakSettings, measure_leak
 from tacit.paper.losses import delta_terms, gradient_history, mean_lower, paper_histories
-from tacit.paper.neighbours import item_index, neighbour, popular_items
+from tacit.paper.neighbours import id_index, neighbour, popular_items
 from tacit.privacy.budget import Budget
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise
@@ -219,9 +219,9 @@ def test_items_are_found_by_id_and_popularity() -> None:
     chosen = popular_items(POPULAR)
     assert counts[chosen[0]] == counts.max()
     assert list(counts[chosen]) == sorted(counts[chosen], reverse=True)
-    assert item_index(POPULAR, "103") == 3
+    assert id_index(POPULAR.item_ids, "item", "103") == 3
     with pytest.raises(InvalidParameter, match="no item"):
-        item_index(POPULAR, "7")
+        id_index(POPULAR.item_ids, "item", "7")
 
 
 def test_terms_of_delta() -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from tacit._version import __version__
-from tacit.cli import budget, compare, data, demo, doctor, paper, release, train
+from tacit.cli import audit, budget, compare, data, demo, doctor, paper, release, train
 from tacit.cli.console import fail, prepare, warn
 from tacit.errors import CheckFailed, TacitError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
     "can check.",
     epilog="Start with: tacit demo",
 )
+app.add_typer(audit.app, name="audit")
 app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.add_typer(paper.app, name="paper")

@@ -4,6 +4,7 @@ This type holds private data. It lives on the trusted side only; nothing that se
 may import it.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -111,6 +112,15 @@ class Ratings:
         counts = np.diff(self.by_user.starts)
         return np.repeat(np.arange(counts.size, dtype=np.int32), counts)
 
+    def place(self, user: int, item: int) -> int:
+        """Return where in the order of `by_user` a rating is, or raise if there is none."""
+        begin, end = self.by_user.starts[user], self.by_user.starts[user + 1]
+        row = self.by_user.columns[begin:end]
+        found = int(np.searchsorted(row, item))
+        if found == row.size or row[found] != item:
+            raise InvalidParameter("that user did not rate that item; choose a rating there is")
+        return int(begin) + found
+
     def select(self, keep: npt.NDArray[np.bool_]) -> "Ratings":
         """Return the ratings marked in the order of `by_user`, with the same users and items."""
         if keep.shape != (len(self),) or keep.dtype != np.bool_:
@@ -126,6 +136,30 @@ class Ratings:
             by_user=by_user,
             timestamps=None if self.timestamps is None else self.timestamps[keep],
         )
+
+    def replaced(self, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> "Ratings":
+        """Return the same pairs with other ratings at some places in the order of `by_user`."""
+        codes = self.by_user.codes.copy()
+        codes[places], outside = self.scale.encode(np.asarray(values, dtype=np.float64))
+        if outside.any():
+            raise InvalidParameter(f"a rating must lie on the scale {self.scale}")
+        return Ratings(
+            user_ids=self.user_ids,
+            item_ids=self.item_ids,
+            scale=self.scale,
+            by_user=Csr(self.by_user.starts, self.by_user.columns, codes),
+            timestamps=self.timestamps,
+        )
+
+    def digest(self) -> str:
+        """Return a fingerprint of everything but timestamps. Private: it confirms a guess."""
+        digest = hashlib.sha256(str(self.scale).encode())
+        side = self.by_user
+        for array in (side.starts, side.columns, side.codes):
+            digest.update(array.tobytes())
+        for ids in (self.user_ids, self.item_ids):
+            digest.update(repr(ids.to_list()).encode())
+        return digest.hexdigest()
 
     def to_frame(self) -> pl.DataFrame:
         """Return a table with the columns user_id, item_id, rating and, if kept, timestamp."""

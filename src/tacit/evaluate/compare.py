@@ -196,7 +196,7 @@ def run_comparison(
     Results are kept in the folder's `cells`, under what they were run with, ratings included.
     """
     prepare_folder(folder / "cells")
-    digest = _digest(ratings)
+    digest = ratings.digest()
     split: tuple[int, Ratings, Ratings] | None = None
     solvers = {cell: _solver(cell, plan) for cell in plan.cells}
     paths = {
@@ -248,16 +248,6 @@ def _fit(
     if cell.epsilon is not None and spent > cell.epsilon * (1 + 1e-6):
         raise InvalidParameter(f"{cell.solver} spent more than ε = {cell.epsilon:g}")
     return fit, certificate.status.value
-
-
-def _digest(ratings: Ratings) -> str:
-    digest = hashlib.sha256(str(ratings.scale).encode())
-    side = ratings.by_user
-    for array in (side.starts, side.columns, side.codes):
-        digest.update(array.tobytes())
-    for ids in (ratings.user_ids, ratings.item_ids):
-        digest.update(repr(ids.to_list()).encode())
-    return digest.hexdigest()
 
 
 def _key(solver: Solver, cell: Cell, plan: Plan, digest: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit import _validate
+from tacit._processes import job_count, run_tasks
 from tacit.data.ratings import Ratings
 from tacit.data.sources import is_named, load_named
 from tacit.errors import InvalidParameter
@@ -24,8 +25,7 @@ from tacit.paper.losses import (
     mean_lower,
     paper_histories,
 )
-from tacit.paper.neighbours import Neighbour, item_index, neighbour, popular_items
-from tacit.paper.processes import job_count, run_tasks
+from tacit.paper.neighbours import Neighbour, id_index, neighbour, popular_items
 from tacit.paper.published import DELTA, DELTA_I, FACTORS, STEP_SIZE, Configuration
 from tacit.privacy.accounting.paper import paper_account
 from tacit.privacy.budget import Budget
@@ -171,7 +171,7 @@ def measure_leak(
         delta=DELTA,
     )
     PaperDescent(settings.solver(ratings), ratings)  # raises if the noise is out of bounds
-    chosen = tuple(item_index(ratings, each) for each in settings.items)
+    chosen = tuple(id_index(ratings.item_ids, "item", each) for each in settings.items)
     chosen = tuple(dict.fromkeys(chosen)) or tuple(popular_items(ratings))
     worlds = range(len(chosen) + 1)
     tasks = [_Task(settings, chosen, world) for _ in range(settings.histories) for world in worlds]

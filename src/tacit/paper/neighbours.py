@@ -38,29 +38,39 @@ class Neighbour:
 def neighbour(ratings: Ratings, item: int) -> Neighbour:
     """Return the world in which one of an item's highest ratings is the lowest of the scale.
 
-    Of those it is that of the user who rated most: the more a profile is determined by ratings and
-    not by noise, the more of a change it passes on. If all ratings are the lowest already, one
-    becomes the highest.
+    It is that of `telling_rater`. If all ratings are the lowest already, one becomes the highest.
     """
     side, scale = ratings.by_item, ratings.scale
+    place = ratings.place(telling_rater(ratings, item), item)
+    before = float(ratings.values()[place])
+    after = scale.low if before > scale.low else scale.high
+    other = ratings.replaced(np.array([place]), np.array([after]))
+    entries = slice(side.starts[item], side.starts[item + 1])
+    return Neighbour(
+        item=item,
+        raters=side.columns[entries],
+        before=before,
+        after=after,
+        ratings=other,
+        parts=(
+            _alone(ratings, side.codes[entries]),
+            _alone(ratings, other.by_item.codes[entries]),
+        ),
+    )
+
+
+def telling_rater(ratings: Ratings, item: int) -> int:
+    """Return the user who rated most of those who rated an item highest.
+
+    The more a profile is determined by ratings and not by noise, the more of a change it passes on.
+    """
+    side = ratings.by_item
     entries = slice(side.starts[item], side.starts[item + 1])
     raters, codes = side.columns[entries], side.codes[entries]
     if not raters.size:
         raise InvalidParameter("nobody rated the item; choose another")
-    values = scale.decode(codes)
     activity = np.diff(ratings.by_user.starts)[raters]
-    place = int(np.lexsort((activity, values))[-1])
-    after = scale.low if values[place] > scale.low else scale.high
-    changed = codes.copy()
-    changed[place] = scale.encode(np.array([after]))[0][0]
-    return Neighbour(
-        item=item,
-        raters=raters,
-        before=float(values[place]),
-        after=after,
-        ratings=_with_code(ratings, int(raters[place]), item, changed[place]),
-        parts=(_alone(ratings, codes), _alone(ratings, changed)),
-    )
+    return int(raters[np.lexsort((activity, codes))[-1]])
 
 
 def popular_items(ratings: Ratings) -> list[int]:
@@ -72,11 +82,11 @@ def popular_items(ratings: Ratings) -> list[int]:
     return [int(order[place]) for place in places]
 
 
-def item_index(ratings: Ratings, item_id: str) -> int:
-    """Return the index of an item by its id as text."""
-    found = np.flatnonzero((ratings.item_ids.cast(pl.String) == item_id).to_numpy())
+def id_index(ids: pl.Series, what: str, wanted: str) -> int:
+    """Return the index of a user or an item by its id as text."""
+    found = np.flatnonzero((ids.cast(pl.String) == wanted).to_numpy())
     if found.size != 1:
-        raise InvalidParameter(f"there is no item {item_id!r} in the data")
+        raise InvalidParameter(f"there is no {what} {wanted!r} in the data")
     return int(found[0])
 
 
@@ -87,18 +97,4 @@ def _alone(ratings: Ratings, codes: npt.NDArray[np.generic]) -> Ratings:
         item_ids=pl.Series([0]),
         scale=ratings.scale,
         by_user=Csr(np.arange(count + 1), np.zeros(count, dtype=np.int32), codes),
-    )
-
-
-def _with_code(ratings: Ratings, user: int, item: int, code: np.generic) -> Ratings:
-    side = ratings.by_user
-    begin, end = side.starts[user], side.starts[user + 1]
-    codes = side.codes.copy()
-    codes[begin + np.searchsorted(side.columns[begin:end], item)] = code
-    return Ratings(
-        user_ids=ratings.user_ids,
-        item_ids=ratings.item_ids,
-        scale=ratings.scale,
-        by_user=Csr(side.starts, side.columns, codes),
-        timestamps=ratings.timestamps,
     )

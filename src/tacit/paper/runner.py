@@ -5,10 +5,10 @@ from functools import lru_cache, partial
 
 from tacit import _parallel
 from tacit._files import prepare_folder
+from tacit._processes import job_count, run_tasks
 from tacit.data.ratings import Ratings
 from tacit.data.sources import load_named, named_set
 from tacit.paper.cells import Cell, Trace, cells_folder, data_digest, keep, kept, run_cell
-from tacit.paper.processes import job_count, run_tasks
 
 Progress = Callable[[int, int, float], None]
 """Called with the cells done, the cells in all, and the part of the work that is done."""

@@ -21,6 +21,7 @@ from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event
 from tacit.privacy.ledger import Ledger
+from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import RunFolder
 
@@ -50,6 +51,8 @@ class Session:
         Keeps ledger, noise key and checkpoints on disk. Takes the place of `noise`.
     progress
         Called with the iterations done and in all; it is shown no private value.
+    make_gate
+        Makes the gate; an audit watches a run through one of its own.
     """
 
     seed: int = 0
@@ -58,6 +61,7 @@ class Session:
     noise: NoiseSource | None = None
     folder: RunFolder | None = None
     progress: Callable[[int, int], None] = silent
+    make_gate: Callable[..., Gate] = Gate
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):

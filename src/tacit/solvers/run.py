@@ -43,7 +43,7 @@ class Run:
     def gate(self, unit: Unit, budget: Budget) -> Gate:
         """Return the gate that private sums leave through."""
         session = self._session
-        self._door = gate = Gate(
+        self._door = gate = session.make_gate(
             budget=budget,
             unit=unit,
             noise=None if session.folder else session.noise,

@@ -1,0 +1,1 @@
+"""Audits: what an attacker really gains, beside what is claimed."""

@@ -1,0 +1,190 @@
+"""`tacit audit attack`: what somebody who has a release infers about single ratings.
+
+Targets are ratings that coins decide, as in an audit with one run, between two given values. The
+attacker has the release, all ratings but the targets, and trainings of their own on data like it,
+whose predictions for a target show what it would be without knowing. A target that is predicted
+higher than there is guessed to have the higher value.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from tacit import _validate
+from tacit.audit import bounds
+from tacit.audit.one_run import Canaries, Coins, Scores, toss
+from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict
+from tacit.audit.worlds import DELTA
+from tacit.privacy.accounting import gaussian
+from tacit.privacy.budget import Budget
+from tacit.privacy.events import GaussianRelease, Rows
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.units import Unit
+from tacit.solvers.contract import Fit, Profiles, Session, Solver, settings
+
+FALSE_POSITIVES = 0.01
+"""The rate of false alarms at which an attacker's hits are counted."""
+
+SHADOWS = 2
+
+EXISTENCE = {
+    Unit.VALUE: "not protected: who rated what is public under this unit",
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Attack:
+    """The result: how often the attacker was right, and how often anybody could be at most.
+
+    `mu` is the Gaussian-DP parameter between the two values of a target; `shadows` counts pairs of
+    trainings of the attacker's own.
+    """
+
+    solver: Solver
+    claim: Claim
+    targets: Canaries
+    shadows: int
+    confidence: float
+    mu: float
+    coins: Coins
+    scores: Scores
+
+    @property
+    def guessed(self) -> Coins:
+        """The attacker's guesses: above or below the middle of what they expect."""
+        return self.scores > 0
+
+    @property
+    def advantage(self) -> float:
+        """Rate of hits minus rate of false alarms."""
+        hits, alarms = self.guessed[self.coins], self.guessed[~self.coins]
+        return float(hits.mean() - alarms.mean()) if hits.size and alarms.size else 0.0
+
+    @property
+    def advantage_bound(self) -> float:
+        """The most that any attacker can have: 2Φ(μ/2) − 1."""
+        return float(2 * ndtr(self.mu / 2) - 1)
+
+    @property
+    def hits(self) -> float:
+        """Rate of hits at a rate of false alarms of at most 1 %."""
+        tails, heads = self.scores[~self.coins], self.scores[self.coins]
+        allowed = math.floor(FALSE_POSITIVES * tails.size)
+        threshold = np.sort(tails)[::-1][allowed] if tails.size else -math.inf
+        return float((heads > threshold).mean()) if heads.size else 0.0
+
+    @property
+    def hits_bound(self) -> float:
+        """The most that any attacker can have: Φ(Φ⁻¹(FPR) + μ)."""
+        return gaussian.true_positive_rate(FALSE_POSITIVES, self.mu)
+
+    @property
+    def lower_bound_mu(self) -> float:
+        """What the guesses prove about the μ between the two values."""
+        correct = int((self.guessed == self.coins).sum())
+        count = self.coins.size
+        return bounds.one_run_mu(count, count, correct, confidence=self.confidence)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if so many correct guesses are too unlikely under the claimed curve."""
+        return Verdict.VIOLATED if self.lower_bound_mu > self.mu else Verdict.NO_EVIDENCE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but coins and scores as JSON types."""
+        return {
+            "audit": "attack",
+            "solver": self.solver.name,
+            "settings": settings(self.solver),
+            **claim_to_dict(self.claim),
+            "values": [self.targets.low, self.targets.high],
+            "mu_between_values": self.mu,
+            "targets": self.coins.size,
+            "shadows": self.shadows,
+            "advantage": self.advantage,
+            "advantage_bound": self.advantage_bound,
+            "false_positive_rate": FALSE_POSITIVES,
+            "true_positive_rate": self.hits,
+            "true_positive_rate_bound": self.hits_bound,
+            "existence": EXISTENCE[Unit.VALUE],
+            "lower_bound_mu": self.lower_bound_mu,
+            "confidence": self.confidence,
+            "runs": 1,
+            "verdict": self.verdict,
+        }
+
+
+def attack(
+    solver: Solver,
+    budget: Budget | None,
+    targets: Canaries,
+    *,
+    shadows: int = SHADOWS,
+    confidence: float = 0.95,
+    session: Session | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Attack:
+    """Train, release, and attack. Reads private data if ratings are: the owner's own view."""
+    _validate.positive_integer("shadows", shadows, "2 are usual")
+    bounds.check_confidence(confidence)
+    session = session or Session()
+    count = targets.places.size
+    coins = toss(count)
+    # In pairs with opposite coins, so that a target itself cancels out.
+    tosses = [coins]
+    for _ in range(shadows):
+        own = toss(count)
+        tosses += [own, ~own]
+    fits = []
+    for number, shown in enumerate(tosses):
+        progress(number, len(tosses))
+        fits.append(solver.fit(targets.world(shown), budget, session))
+    progress(len(tosses), len(tosses))
+    # Items that are never released are those of the attacker's own training.
+    items = fits[0].items or fits[1].private_items
+    guesses = [_predicted(fit, items if fit is fits[0] else None, targets) for fit in fits]
+    delta = budget.delta if budget else getattr(solver, "delta", DELTA)
+    return Attack(
+        solver=solver,
+        claim=claim_of(fits[0].ledger, solver, budget, delta),
+        targets=targets,
+        shadows=shadows,
+        confidence=confidence,
+        mu=mu_between(fits[0].ledger, targets.high - targets.low),
+        coins=coins,
+        scores=guesses[0] - np.mean(guesses[1:], axis=0),
+    )
+
+
+def mu_between(ledger: Ledger, distance: float) -> float:
+    """Return the μ between two values of one rating that are so far apart.
+
+    A table for items or users moves by at most the distance, or by its sensitivity if that is less:
+    in ratings' own units, since features have length 1 at most. For tables whose sensitivity is the
+    range of the scale, it is μ·distance/range. A total may move by all of its sensitivity.
+    """
+    squares = [
+        (event.mu * min(1.0, distance / event.sensitivity)) ** 2
+        if event.rows is not Rows.TOTAL
+        else event.mu**2
+        for event in ledger.events
+        if isinstance(event, GaussianRelease)
+    ]
+    return math.sqrt(math.fsum(squares))
+
+
+def _predicted(fit: Fit, items: Profiles | None, targets: Canaries) -> npt.NDArray[np.float64]:
+    """Return what a fit predicts for the targets, not cut to the scale."""
+    profiles = items or fit.items or fit.private_items
+    if profiles is None:
+        raise ValueError("there are no item profiles")
+    users, rows = targets.users, targets.items
+    products = np.einsum(
+        "nk,nk->n", fit.users.factors[users], profiles.factors[rows], dtype=np.float64
+    )
+    return np.asarray(fit.mean + fit.users.biases[users] + profiles.biases[rows] + products)

@@ -1,0 +1,262 @@
+"""`tacit audit one-run`: many canaries in one training, each flipped by a secure coin.
+
+Canaries are ratings of different users and different items, so that their rows never meet. After
+the training the attacker is told everything that was released and all ratings but the canaries, and
+guesses coins; how many guesses is fixed beforehand. More correct guesses than a private training
+allows speak against its claim.
+"""
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from tacit import _validate
+from tacit.audit import bounds
+from tacit.audit.transcript import Transcript, play, watch
+from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict
+from tacit.audit.worlds import DELTA, banded, matching
+from tacit.data.ratings import Ratings
+from tacit.errors import InvalidParameter
+from tacit.privacy.accounting import gaussian
+from tacit.privacy.budget import Budget
+from tacit.privacy.events import Rows
+from tacit.privacy.query import BoundedQuery
+from tacit.solvers.contract import Session, Solver, settings
+
+Coins = npt.NDArray[np.bool_]
+Scores = npt.NDArray[np.float64]
+
+CANARIES_MIN = 10
+
+EPSILON = 5.0
+"""What is audited when no ε is given; beyond it, one run could not refute a claim at all."""
+
+SUSPECTED = 1.5
+"""Guesses are as many as show most if canaries leak so many times the claimed μ: hardly worse than
+the best number if the claim is tight, and far better if it is violated."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Canaries:
+    """Ratings that coins decide: the pairs they belong to, and what each is by its coin.
+
+    Attributes
+    ----------
+    ratings
+        All ratings. Private, those of canaries excepted.
+    places
+        Where the canaries are, in the order of `by_user`.
+    low, high
+        What a canary is if its coin shows tails or heads.
+    """
+
+    ratings: Ratings
+    places: npt.NDArray[np.int64]
+    low: float
+    high: float
+
+    @property
+    def users(self) -> npt.NDArray[np.int32]:
+        """Whose ratings they are."""
+        return self.ratings.rows()[self.places]
+
+    @property
+    def items(self) -> npt.NDArray[np.int32]:
+        """What they rate."""
+        return self.ratings.by_user.columns[self.places]
+
+    def world(self, coins: Coins) -> Ratings:
+        """Return the ratings that coins decide on."""
+        return self.ratings.replaced(self.places, np.where(coins, self.high, self.low))
+
+
+def choose_canaries(
+    ratings: Ratings, most: int, *, low: float | None = None, high: float | None = None
+) -> Canaries:
+    """Return at most so many canaries among ratings; their values go from end to end of the scale.
+
+    Which ratings depends on who rated what alone.
+    """
+    _validate.positive_integer("canaries", most, "1,000 are usual")
+    scale = ratings.scale
+    low, high = scale.low if low is None else low, scale.high if high is None else high
+    if not low < high:
+        raise InvalidParameter("a canary is one of two different values, the smaller first")
+    places = matching(ratings, most, seed=0)
+    if places.size < CANARIES_MIN:
+        raise InvalidParameter(
+            f"there is room for {places.size} canaries, ratings of different users and items; "
+            f"an audit needs {CANARIES_MIN}"
+        )
+    return Canaries(ratings=ratings, places=places, low=low, high=high)
+
+
+def own_canaries(count: int, *, low: float | None = None, high: float | None = None) -> Canaries:
+    """Return canaries among ratings made for them: user and item of the same number."""
+    ratings = banded(count)
+    whole = choose_canaries(ratings, count, low=low, high=high)
+    places = [ratings.place(number, number) for number in range(count)]
+    return replace(whole, places=np.array(places))
+
+
+def toss(count: int) -> Coins:
+    """Return fair coins from the operating system."""
+    bits = np.unpackbits(np.frombuffer(os.urandom(-(-count // 8)), dtype=np.uint8))
+    return bits[:count].astype(np.bool_)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneRun:
+    """The result of an audit: coins, scores that should be high for heads, and the guesses."""
+
+    solver: Solver
+    claim: Claim
+    canaries: Canaries
+    guesses: int
+    confidence: float
+    coins: Coins
+    scores: Scores
+
+    @property
+    def correct(self) -> int:
+        """How many guesses were correct: the highest scores are guessed heads, the lowest tails."""
+        order = np.argsort(self.scores, kind="stable")
+        tails, heads = self.guesses // 2, self.guesses - self.guesses // 2
+        return int((~self.coins[order[:tails]]).sum() + self.coins[order[-heads:]].sum())
+
+    @property
+    def mu(self) -> float:
+        """The lower bound on μ."""
+        return bounds.one_run_mu(
+            self.coins.size, self.guesses, self.correct, confidence=self.confidence
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if so many correct guesses are too unlikely under the claimed curve."""
+        return Verdict.VIOLATED if self.mu > self.claim.mu else Verdict.NO_EVIDENCE
+
+    @property
+    def split_scores(self) -> tuple[Scores, Scores]:
+        """The scores of tails and of heads."""
+        return self.scores[~self.coins], self.scores[self.coins]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but coins and scores as JSON types."""
+        delta, mu = self.claim.delta, self.mu
+        return {
+            "audit": "one-run",
+            "solver": self.solver.name,
+            "settings": settings(self.solver),
+            **claim_to_dict(self.claim),
+            "lower_bound": bounds.one_run_epsilon(
+                self.coins.size,
+                self.guesses,
+                self.correct,
+                delta=delta,
+                confidence=self.confidence,
+            ),
+            "lower_bound_mu": mu,
+            "lower_bound_gaussian": gaussian.epsilon(delta, mu) if mu > 0 else 0.0,
+            "lower_bound_gaussian_assumes": "the trade-off curve is that of some Gaussian",
+            "confidence": self.confidence,
+            "runs": 1,
+            "canaries": self.coins.size,
+            "guesses": self.guesses,
+            "correct": self.correct,
+            "verdict": self.verdict,
+        }
+
+
+def audit_one_run(
+    solver: Solver,
+    budget: Budget | None,
+    canaries: Canaries,
+    *,
+    guesses: int | None = None,
+    confidence: float = 0.95,
+    session: Session | None = None,
+) -> OneRun:
+    """Attack one training. Reads private data if ratings are: the owner's own view.
+
+    Without a number of guesses, it is what would show most if every canary leaked `SUSPECTED` times
+    what is claimed.
+    """
+    bounds.check_confidence(confidence)
+    count = canaries.places.size
+    if guesses is not None and not 2 <= guesses <= count:
+        raise InvalidParameter(f"guesses must be from 2 to the number of canaries, {count}")
+    session = session or Session()
+    coins = toss(count)
+    run = watch(solver, canaries.world(coins), budget, session)
+    delta = budget.delta if budget else getattr(solver, "delta", DELTA)
+    claim = claim_of(run.fit.ledger, solver, budget, delta)
+    ends = [
+        play(run, solver, canaries.world(np.full(count, end)), budget, session)
+        for end in (False, True)
+    ]
+    return OneRun(
+        solver=solver,
+        claim=claim,
+        canaries=canaries,
+        guesses=guesses or best_guesses(count, SUSPECTED * claim.mu, confidence),
+        confidence=confidence,
+        coins=coins,
+        scores=_scores(run, ends[0], ends[1], canaries),
+    )
+
+
+def _scores(run: Transcript, low: Transcript, high: Transcript, canaries: Canaries) -> Scores:
+    """Return for each canary how much likelier its rows are with heads than with tails.
+
+    Along the history of the run, all canaries low and all high tell both sums of every row, since
+    no row has two canaries. Totals over all ratings are left out.
+    """
+    scores = np.zeros(canaries.places.size)
+    for table, one, two, scale in zip(
+        run.tables, low.tables, high.tables, run.noise_scales, strict=True
+    ):
+        rows = _rows(table.query, canaries)
+        if rows is None:
+            continue
+        difference = np.subtract(two.sums[rows], one.sums[rows], dtype=np.float64)
+        offset = table.released[rows] / table.query.step - (one.sums[rows] + difference / 2)
+        scores += (difference * offset).sum(axis=1) / scale**2
+    return scores
+
+
+def _rows(query: BoundedQuery, canaries: Canaries) -> npt.NDArray[Any] | None:
+    """Return which rows of a table the canaries are in, None if they share one."""
+    count = query.shape[0]
+    if query.rows is Rows.USERS and count == canaries.ratings.shape[0]:
+        return canaries.users
+    if query.rows is Rows.ITEMS and count == canaries.ratings.shape[1]:
+        return canaries.items
+    return canaries.places if count == len(canaries.ratings) else None
+
+
+def best_guesses(canaries: int, mu: float, confidence: float) -> int:
+    """Return how many guesses would bound μ best if each canary leaked it like a Gaussian does."""
+    candidates = np.unique(np.geomspace(min(8, canaries), canaries, 24).astype(int) // 2 * 2)
+
+    def bound(guesses: int) -> float:
+        correct = math.floor(guesses * _accuracy(guesses / canaries, mu))
+        return bounds.one_run_mu(canaries, guesses, correct, confidence=confidence)
+
+    return max((int(each) for each in candidates if each >= 2), key=bound)
+
+
+def _accuracy(share: float, mu: float) -> float:
+    """Return how often the surest guesses are right, of Gaussian scores at ±μ/2."""
+
+    def guessed(threshold: float) -> float:
+        return float(ndtr(mu / 2 - threshold) + ndtr(-mu / 2 - threshold))
+
+    threshold = 0.0 if share >= 1 else brentq(lambda t: guessed(t) - share, 0.0, mu + 40)
+    return float(ndtr(mu / 2 - threshold)) / guessed(threshold)

@@ -1,0 +1,184 @@
+"""Audits as tables, drawings and one self-contained page: the owner's own view."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr, ndtri
+
+from tacit import _json
+from tacit._drawing import COLOURS, canvas, saved
+from tacit._files import prepare_folder, replace_file
+from tacit._html import page, picture, table
+from tacit.audit.attack import Attack
+from tacit.audit.one_run import OneRun
+from tacit.audit.two_worlds import TwoWorlds, View
+from tacit.audit.verdict import OWNER
+
+Result = TwoWorlds | OneRun | Attack
+Row = tuple[str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """What is drawn: scores of both kinds, the claimed μ, and a point with bounds on its rates."""
+
+    first: npt.NDArray[np.float64]
+    second: npt.NDArray[np.float64]
+    mu: float
+    words: str
+    point: tuple[float, float, float, float] | None = None
+
+
+def write_report(folder: Path, result: Result) -> list[Path]:
+    """Write audit.json, .png, .svg and .html; older ones are replaced."""
+    prepare_folder(folder)
+    drawing = draw(result)
+    contents = {
+        "json": _json.dumps(result.to_dict()).encode(),
+        "png": saved(drawing, "png"),
+        "svg": saved(drawing, "svg"),
+    }
+    contents["html"] = _page(result, contents["svg"])
+    paths = [folder / f"audit.{ending}" for ending in contents]
+    for path, content in zip(paths, contents.values(), strict=True):
+        replace_file(path, content)
+    return paths
+
+
+def rows(result: Result) -> list[Row]:
+    """Return the result as (name, value, remark)."""
+    claim = result.claim
+    found: list[Row] = [
+        ("claimed epsilon", _number(claim.epsilon), f"at delta = {claim.delta:g}, {claim.status}"),
+        ("claimed mu", _number(claim.mu), "the whole trade-off curve"),
+    ]
+    if isinstance(result, Attack):
+        return found + _attack_rows(result)
+    facts = result.to_dict()
+    confidence = f"with confidence {facts['confidence']:g}"
+    found += [
+        ("lower bound on mu", _number(result.mu), f"{confidence}; compare with the claimed mu"),
+        ("lower bound on epsilon", _number(facts["lower_bound"]), "at delta, no assumption"),
+        (
+            "Gaussian bound on epsilon",
+            _number(facts["lower_bound_gaussian"]),
+            f"if {facts['lower_bound_gaussian_assumes']}",
+        ),
+    ]
+    if isinstance(result, TwoWorlds):
+        wrong = result.errors
+        found += [
+            ("runs in each world", f"{result.plan.runs:,}", result.case.pair.words),
+            ("false alarms", f"{wrong[0]:,}", "runs of the first world taken for the second"),
+            ("misses", f"{wrong[1]:,}", "runs of the second world taken for the first"),
+        ]
+    else:
+        found += [
+            ("canaries", f"{result.coins.size:,}", "ratings that secure coins decided"),
+            ("guesses", f"{result.guesses:,}", "as many as was fixed beforehand"),
+            ("correct", f"{result.correct:,}", "half of them by chance alone"),
+        ]
+    return found
+
+
+def check_rows(result: Result) -> list[Row]:
+    """Return the checks of an audit of two worlds; others have none."""
+    if not isinstance(result, TwoWorlds):
+        return []
+    return [
+        (each.name, "passed" if each.passed else "FAILED", each.words) for each in result.findings
+    ]
+
+
+def _attack_rows(result: Attack) -> list[Row]:
+    low, high = result.targets.low, result.targets.high
+    return [
+        ("mu between values", _number(result.mu), f"of a rating that is {low:g} or {high:g}"),
+        ("advantage", f"{result.advantage:.4f}", f"at most {result.advantage_bound:.4f}"),
+        ("hits at 1 % false alarms", f"{result.hits:.4f}", f"at most {result.hits_bound:.4f}"),
+        ("lower bound on mu", _number(result.lower_bound_mu), "between values, from all guesses"),
+        (
+            "targets",
+            f"{result.coins.size:,}",
+            f"{2 * result.shadows} trainings of the attacker's own",
+        ),
+        ("existence", "", result.to_dict()["existence"]),
+    ]
+
+
+def draw(result: Result) -> Any:
+    """Return the measured trade-off of error rates beside the claimed curve."""
+    curve = _curve(result)
+    drawing = canvas(6.5, 6.0)
+    panel = drawing.add_subplot()
+    rates = np.linspace(0, 1, 401)[1:-1]
+    panel.plot([0, 1], [1, 0], color="#999999", linestyle=":", label="guessing")
+    claimed = ndtr(-ndtri(rates) - curve.mu)
+    panel.plot(rates, claimed, color=COLOURS[0], label=f"claimed: μ = {curve.mu:.4g}")
+    panel.fill_between(rates, claimed, color=COLOURS[0], alpha=0.1)
+    panel.step(*_measured(curve), where="post", color=COLOURS[1], label=curve.words)
+    if curve.point:
+        alarms, misses, alarms_most, misses_most = curve.point
+        panel.errorbar(
+            [alarms],
+            [misses],
+            xerr=[[0], [alarms_most - alarms]],
+            yerr=[[0], [misses_most - misses]],
+            color=COLOURS[6],
+            marker="o",
+            capsize=3,
+            label="at the threshold, with upper bounds",
+        )
+    panel.set(
+        xlabel="rate of false alarms",
+        ylabel="rate of misses",
+        title="A curve in the shaded area speaks against the claim",
+        xlim=(0, 1),
+        ylim=(0, 1),
+    )
+    panel.grid(alpha=0.3)
+    panel.legend()
+    return drawing
+
+
+def _curve(result: Result) -> _Curve:
+    if isinstance(result, TwoWorlds):
+        runs, (alarms, misses) = result.plan.runs, result.errors
+        point = alarms / runs, misses / runs, *result.rates
+        seen = "transcript" if result.plan.view is View.TRANSCRIPT else "release"
+        words = f"attacker who sees the {seen}"
+        return _Curve(*result.scores, result.claim.mu, words, point)
+    mu = result.mu if isinstance(result, Attack) else result.claim.mu
+    words = "attacker who sees the " + ("release" if isinstance(result, Attack) else "transcript")
+    return _Curve(result.scores[~result.coins], result.scores[result.coins], mu, words)
+
+
+def _measured(curve: _Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the rates of false alarms and misses at every threshold."""
+    thresholds = np.unique(np.concatenate([curve.first, curve.second, [-math.inf]]))[::-1]
+    first, second = np.sort(curve.first), np.sort(curve.second)
+    alarms = 1 - np.searchsorted(first, thresholds, side="right") / max(1, first.size)
+    misses = np.searchsorted(second, thresholds, side="right") / max(1, second.size)
+    return alarms, misses
+
+
+def _page(result: Result, svg: bytes) -> bytes:
+    solver = result.case.solver if isinstance(result, TwoWorlds) else result.solver
+    parts = [
+        f"<p><strong>Verdict: {result.verdict.words}.</strong></p>",
+        f"<p class='note'>{OWNER} An audit never shows that something is private: it shows what "
+        "one attacker found.</p>",
+        picture(svg, "trade-off of false alarms and misses"),
+        table(("", "", ""), rows(result)),
+    ]
+    if checks := check_rows(result):
+        parts += ["<h2>Checks of single runs</h2>", table(("check", "", ""), checks)]
+    return page(f"Audit of {solver.name}: {result.to_dict()['audit']}", parts)
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}"

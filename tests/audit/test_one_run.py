@@ -1,0 +1,156 @@
+"""Audits of one training: coins, guesses, and what a release tells about single ratings."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit import _core
+from tacit.audit.attack import attack, mu_between
+from tacit.audit.one_run import (
+    audit_one_run,
+    best_guesses,
+    choose_canaries,
+    own_canaries,
+    toss,
+)
+from tacit.audit.verdict import Verdict
+from tacit.audit.worlds import matching
+from tacit.errors import InvalidParameter
+from tacit.privacy import mechanism
+from tacit.privacy.accounting import gaussian
+from tacit.privacy.budget import Budget
+from tacit.privacy.noise.source import NoiseSource
+from tacit.solvers.contract import Session
+from tacit.solvers.names import make_solver
+from tests.audit.helpers import CONFIDENCE
+from tests.solvers.helpers import BUDGET, random_ratings
+
+SOLVERS: dict[str, dict[str, Any]] = {
+    "als": {"factors": 1, "iterations": 2},
+    "gradient": {"factors": 2, "iterations": 4},
+    "bias": {},
+    "input-perturbation": {"factors": 1, "iterations": 2},
+}
+
+
+def test_canaries_never_meet() -> None:
+    ratings = random_ratings(1, users=40, items=30)
+    places = matching(ratings, 1000, seed=0)
+    users, items = ratings.rows()[places], ratings.by_user.columns[places]
+    assert len(set(users)) == len(set(items)) == places.size > 20
+    assert matching(ratings, 5, seed=0).size == 5
+    canaries = choose_canaries(ratings, 1000)
+    coins = toss(canaries.places.size)
+    world = canaries.world(coins)
+    assert np.array_equal(world.values()[canaries.places] == 5, coins)
+    rest = np.ones(len(ratings), dtype=np.bool_)
+    rest[canaries.places] = False
+    assert np.array_equal(world.values()[rest], ratings.values()[rest])
+
+
+def test_coins_are_fair_and_fresh() -> None:
+    coins = toss(10_001)
+    assert coins.size == 10_001 and abs(coins.mean() - 0.5) < 0.03
+    assert not np.array_equal(coins, toss(10_001))
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_sound_solvers_pass(name: str) -> None:
+    result = audit_one_run(
+        make_solver(name, **SOLVERS[name]),
+        BUDGET,
+        own_canaries(300),
+        confidence=CONFIDENCE,
+    )
+    assert result.verdict is Verdict.NO_EVIDENCE
+    # The attacker is right far more often than chance would have it.
+    assert result.correct > 0.7 * result.guesses
+    facts = result.to_dict()
+    assert 0 < facts["lower_bound"] < facts["claimed_epsilon"]
+    assert facts["lower_bound"] <= facts["lower_bound_gaussian"]
+
+
+def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = _core.Ziggurat
+    monkeypatch.setattr(mechanism._core, "Ziggurat", lambda sigma: original(sigma / 4))
+    result = audit_one_run(
+        make_solver("bias"),
+        Budget.from_epsilon(5, 1e-5),
+        own_canaries(1000),
+    )
+    assert result.verdict is Verdict.VIOLATED
+
+
+def test_guesses_are_the_surest(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = audit_one_run(
+        make_solver("bias"), BUDGET, own_canaries(60), guesses=10, confidence=0.9
+    )
+    scores = np.where(result.coins, 1.0, -1.0) * np.arange(60, 0, -1)
+    assert replace(result, scores=scores).correct == 10
+    assert replace(result, scores=-scores).correct == 0
+    assert 2 <= best_guesses(60, 1.0, 0.95) <= 60
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_an_attacker_gains_no_more_than_the_certificate_says(name: str) -> None:
+    result = attack(
+        make_solver(name, **SOLVERS[name]),
+        BUDGET,
+        own_canaries(400),
+        shadows=1,
+        confidence=CONFIDENCE,
+    )
+    assert result.verdict is Verdict.NO_EVIDENCE
+    # Both rates are of a few hundred coins: their own deviation is below 0.04.
+    assert 0 < result.advantage < result.advantage_bound + 0.16
+    assert result.hits < result.hits_bound + 0.3
+    assert "not protected" in result.to_dict()["existence"]
+
+
+def test_an_attacker_wins_where_nothing_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        NoiseSource, "integers", lambda self, table, *, count, **address: np.zeros(count, int)
+    )
+    budget = Budget.from_epsilon(2, 1e-5)
+    targets = own_canaries(400)
+    result = attack(make_solver("bias"), budget, targets, shadows=1)
+    assert result.verdict is Verdict.VIOLATED
+    assert result.advantage > 0.95 and result.hits > 0.95
+
+
+@pytest.mark.parametrize("name", ["gradient", "bias", "input-perturbation"])
+def test_close_values_are_harder_to_tell_apart(name: str) -> None:
+    """Where nothing is cut, μ between values is their distance in parts of the scale."""
+    fit = make_solver(name, **SOLVERS[name]).fit(random_ratings(1), BUDGET, Session())
+    whole = mu_between(fit.ledger, 4.0)
+    assert whole == pytest.approx(BUDGET.mu, rel=1e-4)
+    assert mu_between(fit.ledger, 1.0) == pytest.approx(whole / 4, rel=1e-9)
+
+
+def test_close_values_under_cut_residuals_are_no_harder() -> None:
+    """A rating moves a cut residual by its whole change as long as both are within the limit."""
+    ratings = random_ratings(1)
+    fit = make_solver("als", **SOLVERS["als"]).fit(ratings, BUDGET, Session())
+    whole = mu_between(fit.ledger, 4.0)
+    assert whole == pytest.approx(BUDGET.mu, rel=1e-4)
+    assert whole / 4 < mu_between(fit.ledger, 1.0) < whole
+    assert gaussian.true_positive_rate(0.01, mu_between(fit.ledger, 1.0)) > 0.01
+
+
+def test_bad_questions_are_refused() -> None:
+    ratings = random_ratings(2)
+    with pytest.raises(InvalidParameter, match="smaller first"):
+        choose_canaries(ratings, 10, low=5, high=1)
+    with pytest.raises(InvalidParameter, match="canaries"):
+        choose_canaries(ratings, 0)
+    with pytest.raises(InvalidParameter, match="room for"):
+        choose_canaries(random_ratings(2, users=4, items=4), 100)
+    targets = choose_canaries(ratings, 20)
+    with pytest.raises(InvalidParameter, match="guesses"):
+        audit_one_run(make_solver("bias"), BUDGET, targets, guesses=21)
+    with pytest.raises(InvalidParameter, match="shadows"):
+        attack(make_solver("bias"), BUDGET, targets, shadows=0)
+    with pytest.raises(InvalidParameter, match="on the scale"):
+        attack(make_solver("bias"), BUDGET, choose_canaries(ratings, 20, low=1.5, high=3))

@@ -1,0 +1,169 @@
+"""Audits with many runs: sound solvers pass and the audit is sharp; the paper does not."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tacit.audit.checks import check_runs
+from tacit.audit.transcript import Diverged, losses, play, watch, with_others
+from tacit.audit.two_worlds import Plan, TwoWorlds, View, audit_two_worlds
+from tacit.audit.verdict import Verdict
+from tacit.audit.worlds import Case, audited_solver, chosen_pair, worst_pair
+from tacit.errors import InvalidParameter
+from tacit.paper.counterexample import counterexample
+from tacit.privacy.budget import Budget
+from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.solvers.contract import Session
+from tacit.solvers.names import make_solver
+from tests.audit.helpers import CONFIDENCE, QUICK, SOUND, case
+from tests.solvers.helpers import BUDGET, random_ratings
+
+RUNS = 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_solvers_pass_and_the_audit_is_sharp(name: str) -> None:
+    result = audit_two_worlds(case(name), Plan(runs=RUNS, confidence=CONFIDENCE))
+    assert result.verdict is Verdict.NO_EVIDENCE, result.findings
+    usual = replace(result, plan=replace(result.plan, confidence=0.95))
+    assert usual.mu > 0.8 * result.claim.mu
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bias", "gradient"])
+def test_who_sees_the_release_alone_learns_no_more(name: str) -> None:
+    plan = Plan(runs=400, view=View.RELEASE, confidence=CONFIDENCE)
+    result = audit_two_worlds(case(name), plan)
+    assert result.verdict is Verdict.NO_EVIDENCE
+    assert 0.5 < result.mu / result.claim.mu < 1  # nearly all of it is in the profiles
+
+
+@pytest.mark.parametrize("view", View)
+def test_the_paper_is_caught_by_its_counterexample(view: View) -> None:
+    """At ε_opt = 1, by runs alone: no check of single runs is needed."""
+    result = audit_two_worlds(case("paper"), Plan(runs=200, view=view, confidence=0.99), jobs=1)
+    truth = counterexample(1.0, 1e-5)
+    assert result.claim.epsilon == 1
+    assert result.claim.mu == pytest.approx(truth.claimed_mu, rel=1e-6)
+    assert result.mu > result.claim.mu
+    if view is View.RELEASE:
+        assert result.mu < truth.true_mu * 1.05
+    assert result.verdict is Verdict.VIOLATED
+    assert [each.name for each in result.findings if not each.passed] == ["bounded"]
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound_solvers_pass_every_check(name: str) -> None:
+    """On the worst case, and on ratings like any others."""
+    solver = audited_solver(name, **QUICK.get(name, {}))
+    ratings = random_ratings(3, users=12, items=9)
+    for pair in (worst_pair(solver), chosen_pair(ratings)):
+        findings = check_runs(Case(solver=solver, budget=BUDGET, pair=pair))
+        assert all(each.passed for each in findings), findings
+
+
+@pytest.mark.parametrize("name", [*SOUND, "paper"])
+def test_the_loss_of_a_history_is_what_it_should_be(name: str) -> None:
+    """Its mean over histories is half its variance, Σ‖Δ‖²/2σ², and Q is what is booked."""
+    each = case(name)
+    solver, (first, second), budget = each.solver, each.pair.worlds, each.budget
+    for _ in range(3):
+        history = watch(solver, first, budget, each.session())
+        both = with_others(history, play(history, solver, second, budget, each.session()))
+        shifts = [
+            float(np.linalg.norm((table.sums - table.others).astype(float))) / scale  # type: ignore[operator]
+            for table, scale in zip(both.tables, both.noise_scales, strict=True)
+        ]
+        if name != "paper":
+            assert np.linalg.norm(shifts) <= (1 + 1e-9) * BUDGET_MU
+            assert np.linalg.norm(shifts) > 0.9 * BUDGET_MU
+        noise = [
+            float(np.vdot((table.sums - table.others).astype(float), table.noise())) / scale**2  # type: ignore[operator]
+            for table, scale in zip(both.tables, both.noise_scales, strict=True)
+        ]
+        assert losses(both).sum() == pytest.approx(
+            sum(s**2 / 2 for s in shifts) + sum(noise), rel=1e-6
+        )
+
+
+BUDGET_MU = case("bias").budget.mu  # type: ignore[union-attr]
+
+
+def test_what_depends_on_ratings_is_noticed() -> None:
+    """A run that stops by its training error asks different things in different worlds."""
+    solver = make_solver(
+        "paper", factors=2, iterations=60, tolerance=0.01, patience=1, step_size=0.02
+    )
+    ratings = random_ratings(1)
+    budget = Budget.from_epsilon(1000, 1e-5)
+    history = watch(solver, ratings, budget, Session(noise=InsecureTestNoise(1)))
+    other = ratings.replaced(np.arange(len(ratings)), np.full(len(ratings), 1.0))
+    with pytest.raises(Diverged, match="depends on the ratings"):
+        play(history, solver, other, budget)
+
+
+def test_an_interrupted_audit_goes_on(tmp_path: Path) -> None:
+    plan = Plan(runs=60, confidence=0.9)
+    seen: list[tuple[int, int]] = []
+
+    class Interrupted(Exception):
+        pass
+
+    def stop(done: int, total: int, share: float) -> None:
+        seen.append((done, total))
+        if done >= 75:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        audit_two_worlds(case("bias"), plan, folder=tmp_path, jobs=1, progress=stop)
+    seen.clear()
+    result = audit_two_worlds(
+        case("bias"), plan, folder=tmp_path, jobs=1, progress=lambda *each: seen.append(each[:2])
+    )
+    assert seen[0][0] >= 75 and seen[-1][0] == seen[-1][1]
+    again = audit_two_worlds(case("bias"), plan, folder=tmp_path, jobs=1)
+    assert np.array_equal(result.scores[0], again.scores[0])
+    other = audit_two_worlds(case("bias", epsilon=5), plan, folder=tmp_path, jobs=1)
+    assert not np.array_equal(result.scores[0], other.scores[0])
+    next((tmp_path / "runs").iterdir()).write_text("{")
+    audit_two_worlds(case("bias"), plan, folder=tmp_path, jobs=1)
+
+
+def test_processes_and_this_one_do_the_same() -> None:
+    results = [audit_two_worlds(case("bias"), Plan(runs=30), jobs=jobs) for jobs in (1, 2)]
+    assert all(isinstance(each, TwoWorlds) and each.mu > 0 for each in results)
+
+
+def test_a_rating_of_real_data_can_be_chosen() -> None:
+    ratings = random_ratings(5)
+    pair = chosen_pair(ratings)
+    counts = np.diff(ratings.by_item.starts)
+    assert counts[pair.item] == counts.max() and pair.values[1] in (1.0, 5.0)
+    user, item = int(ratings.rows()[7]), int(ratings.by_user.columns[7])
+    value = float(ratings.values()[7])
+    other = 2.0 if value != 2 else 4.0
+    ids = str(ratings.user_ids[user]), str(ratings.item_ids[item])
+    pair = chosen_pair(ratings, user=ids[0], item=ids[1], to=other)
+    assert (pair.user, pair.item, pair.values) == (user, item, (value, other))
+    assert np.count_nonzero(pair.worlds[0].values() != pair.worlds[1].values()) == 1
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"item": "no such"}, "no item"),
+        ({"user": "no such"}, "no user"),
+        ({"user": ids[0], "item": ids[1], "to": value}, "already"),
+        ({"user": ids[0], "item": ids[1], "to": 7.0}, "on the scale"),
+    ]
+    for options, word in bad:
+        with pytest.raises(InvalidParameter, match=word):
+            chosen_pair(ratings, **options)
+
+
+def test_there_must_be_a_claim() -> None:
+    with pytest.raises(InvalidParameter, match="no claim"):
+        audited_solver("non-private")
+    for bad in ({"runs": 0}, {"view": "nothing"}, {"confidence": 1.0}):
+        with pytest.raises(InvalidParameter):
+            Plan(**bad)  # type: ignore[arg-type]
