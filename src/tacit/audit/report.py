@@ -111,12 +111,38 @@ def _attack_rows(result: Attack) -> list[Row]:
 
 
 def draw(result: Result) -> Any:
-    """Return the measured trade-off of error rates beside the claimed curve."""
+    """Return the measured trade-off of error rates beside the claimed curve.
+
+    Twice: as it is, and on axes on which Gaussian curves are straight and small rates can be seen.
+    """
     curve = _curve(result)
-    drawing = canvas(6.5, 6.0)
-    panel = drawing.add_subplot()
-    rates = np.linspace(0, 1, 401)[1:-1]
-    panel.plot([0, 1], [1, 0], color="#999999", linestyle=":", label="guessing")
+    drawing = canvas(11.0, 5.5)
+    for panel, is_stretched in zip(drawing.subplots(1, 2), (False, True), strict=True):
+        _draw_curve(panel, curve)
+        ends = (0.001, 0.999) if is_stretched else (0.0, 1.0)
+        if is_stretched:
+            panel.set_xscale("function", functions=(_deviate, ndtr))
+            panel.set_yscale("function", functions=(_deviate, ndtr))
+            for axis in (panel.xaxis, panel.yaxis):
+                axis.set_ticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+        else:
+            panel.legend()
+        panel.set(xlabel="rate of false alarms", ylabel="rate of misses", xlim=ends, ylim=ends)
+        panel.grid(alpha=0.3)
+    drawing.suptitle("A curve in the shaded area speaks against the claim")
+    return drawing
+
+
+_TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
+
+
+def _deviate(rates: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(ndtri(np.clip(rates, 1e-9, 1 - 1e-9)))
+
+
+def _draw_curve(panel: Any, curve: _Curve) -> None:
+    rates = ndtr(np.linspace(-4, 4, 401))
+    panel.plot(rates, 1 - rates, color="#999999", linestyle=":", label="guessing")
     claimed = ndtr(-ndtri(rates) - curve.mu)
     panel.plot(rates, claimed, color=COLOURS[0], label=f"claimed: μ = {curve.mu:.4g}")
     panel.fill_between(rates, claimed, color=COLOURS[0], alpha=0.1)
@@ -133,16 +159,6 @@ def draw(result: Result) -> Any:
             capsize=3,
             label="at the threshold, with upper bounds",
         )
-    panel.set(
-        xlabel="rate of false alarms",
-        ylabel="rate of misses",
-        title="A curve in the shaded area speaks against the claim",
-        xlim=(0, 1),
-        ylim=(0, 1),
-    )
-    panel.grid(alpha=0.3)
-    panel.legend()
-    return drawing
 
 
 def _curve(result: Result) -> _Curve:
