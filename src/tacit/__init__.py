@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tacit.solvers.contract import Fit, Session
     from tacit.solvers.fold_in import fold_in
     from tacit.solvers.gradient import GradientSolver, NonPrivateGradientSolver
+    from tacit.solvers.input_perturbation import InputPerturbationSolver
     from tacit.solvers.non_private import NonPrivateSolver
     from tacit.solvers.paper import PaperSolver
     from tacit.training import save, train
@@ -41,6 +42,7 @@ _HOME = {
     "Fit": "tacit.solvers.contract",
     "GaussianRelease": "tacit.privacy.events",
     "GradientSolver": "tacit.solvers.gradient",
+    "InputPerturbationSolver": "tacit.solvers.input_perturbation",
     "Ledger": "tacit.privacy.ledger",
     "Noise": "tacit.privacy.events",
     "NonPrivateBiasSolver": "tacit.solvers.bias",
@@ -77,6 +79,7 @@ __all__ = [
     "Fit",
     "GaussianRelease",
     "GradientSolver",
+    "InputPerturbationSolver",
     "Ledger",
     "Noise",
     "NonPrivateBiasSolver",

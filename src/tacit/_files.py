@@ -48,11 +48,15 @@ def deliver(source: Path, target: Path) -> None:
         raise InvalidDocument(f"cannot write {target}: {error.strerror}") from None
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file in one step, so that an older one of the name stays whole on failure."""
+def replace_file(path: Path, content: bytes, *, is_private: bool = False) -> None:
+    """Write a file in one step, so that an older one of the name stays whole on failure.
+
+    A private one is readable by its owner only.
+    """
     temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
         try:
+            temporary.touch(mode=0o600 if is_private else 0o666, exist_ok=False)
             temporary.write_bytes(content)
             temporary.replace(path)
         finally:

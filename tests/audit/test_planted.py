@@ -5,11 +5,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tacit import _core
 from tacit.audit.checks import check_runs
 from tacit.audit.two_worlds import Plan, View, audit_two_worlds
+from tacit.audit.verdict import Verdict
+from tacit.audit.worlds import chosen_pair
+from tacit.data import load
 from tacit.data.ratings import Ratings
 from tacit.privacy import clipped, mechanism, query
 from tacit.privacy.budget import Budget
@@ -19,14 +23,22 @@ from tacit.privacy.noise.source import NoiseSource, SecureNoise
 from tacit.privacy.run_folder import RunFolder
 from tacit.solvers.bias import BiasSolver
 from tacit.solvers.contract import PLAIN, Fit, Session
+from tacit.solvers.names import make_solver
 from tests.audit.helpers import CONFIDENCE, case
+from tests.solvers.helpers import random_ratings
 
 Patch = pytest.MonkeyPatch
 
 
-def failed(name: str, solver: Any = None) -> list[str]:
-    """Return the checks of single runs that a bug fails."""
-    return [each.name for each in check_runs(case(name, solver=solver)) if not each.passed]
+RESUMING = ["resuming after a crash", "resuming after an interrupt"]
+
+
+def failed(name: str, solver: Any = None, ratings: Ratings | None = None) -> list[str]:
+    """Return the checks of single runs that a bug fails, on the worst case or on some ratings."""
+    each = case(name, solver=solver)
+    if ratings is not None:
+        each = replace(each, pair=chosen_pair(ratings))
+    return [finding.name for finding in check_runs(each)[0] if not finding.passed]
 
 
 def is_seen_by_scores(name: str, view: View = View.TRANSCRIPT, solver: Any = None) -> bool:
@@ -105,28 +117,54 @@ def test_half_the_noise_of_the_lead_is_caught(monkeypatch: Patch) -> None:
     assert "noise size" in failed("als")
 
 
-def test_other_noise_after_resuming_is_caught(monkeypatch: Patch) -> None:
+@pytest.mark.parametrize("is_checkpoint_needed", [False, True])
+def test_other_noise_after_resuming_is_caught(
+    is_checkpoint_needed: bool, monkeypatch: Patch
+) -> None:
+    """Also if only runs that go on from a checkpoint draw other noise."""
     original = RunFolder.resume.__func__  # type: ignore[attr-defined]
 
     def resume(cls: type[RunFolder], path: Any, *, data: Any) -> RunFolder:
         folder: RunFolder = original(cls, path, data=data)
-        folder.noise, folder._uses = SecureNoise(), {}
+        if not is_checkpoint_needed or folder.read_state() is not None:
+            folder.noise, folder._uses = SecureNoise(), dict.fromkeys(folder._uses, "")
+            monkeypatch.setattr(folder, "bind", lambda first, uses: None)
         return folder
 
     monkeypatch.setattr(RunFolder, "resume", classmethod(resume))
     for name in ("bias", "gradient", "als"):
-        assert failed(name) == ["resuming"]
+        assert failed(name) == (RESUMING[1:] if is_checkpoint_needed else RESUMING)
 
 
-def test_the_same_noise_in_two_rounds_is_caught(monkeypatch: Patch) -> None:
+def same_noise(patch: Patch, reused: Callable[[int, int], tuple[int, int]]) -> None:
     original = NoiseSource._words
 
     def words(self: NoiseSource, event: int, block: int, count: int) -> Any:
-        return original(self, event % 2, block, count)
+        return original(self, *reused(event, block), count)
 
-    monkeypatch.setattr(NoiseSource, "_words", words)
-    for name in ("gradient", "als"):
-        assert "fresh noise in every round" in failed(name)
+    patch.setattr(NoiseSource, "_words", words)
+
+
+@pytest.mark.parametrize("name", ["gradient", "als"])
+def test_the_same_noise_in_two_rounds_is_caught(name: str, monkeypatch: Patch) -> None:
+    same_noise(monkeypatch, lambda event, block: (event % 2, block))
+    assert "fresh noise in every round" in failed(name)
+    assert "fresh noise in every round" in failed(name, ratings=random_ratings(1))
+
+
+@pytest.mark.parametrize("name", ["gradient", "bias"])
+def test_the_same_noise_for_users_and_items_is_caught(name: str, monkeypatch: Patch) -> None:
+    """Tables of different shapes."""
+    same_noise(monkeypatch, lambda event, block: (event // 2, block))
+    assert "fresh noise in every round" in failed(name, ratings=random_ratings(1))
+
+
+def test_the_same_noise_in_two_blocks_is_caught(monkeypatch: Patch) -> None:
+    """A table of more than 65,536 numbers has several streams."""
+    same_noise(monkeypatch, lambda event, block: (event, 0))
+    users = np.arange(70_000)
+    frame = pl.DataFrame({"user_id": users, "item_id": users % 7, "rating": np.full(70_000, 3.0)})
+    assert "fresh noise in every round" in failed("bias", ratings=load(frame, scale="1:5:1"))
 
 
 def test_a_predictable_generator_is_caught(monkeypatch: Patch) -> None:
@@ -162,6 +200,31 @@ def test_an_exact_mean_in_the_release_is_caught_twice() -> None:
     assert failed("bias", ExactMean()) == ["no other way out"]
     assert is_seen_by_scores("bias", View.RELEASE, ExactMean())
     assert not is_seen_by_scores("bias", View.TRANSCRIPT, ExactMean())
+
+
+@dataclass(frozen=True, kw_only=True)
+class TellingSettings(BiasSolver):
+    """Publishes an exact count among its settings."""
+
+    name: ClassVar[str] = "bias"
+
+    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
+        fit = super().fit(ratings, budget, session)
+        return replace(fit, settings={**fit.settings, "fives": int((ratings.values() == 5).sum())})
+
+
+def test_an_exact_count_among_settings_is_caught() -> None:
+    assert failed("bias", TellingSettings()) == ["no other way out"]
+
+
+def test_questions_that_depend_on_ratings_are_caught() -> None:
+    """A run that stops by its training error; scores then come from releases."""
+    options: dict[str, Any] = {"iterations": 40, "step_size": 0.05, "tolerance": 0.2, "patience": 2}
+    solver = make_solver("paper", factors=2, **options)
+    each = replace(case("paper", epsilon=1000, solver=solver), pair=chosen_pair(random_ratings(1)))
+    result = audit_two_worlds(each, Plan(runs=20), jobs=1)
+    assert not result.findings[0].passed and result.plan.view is View.RELEASE
+    assert result.verdict is Verdict.VIOLATED
 
 
 def test_float_noise_is_caught(monkeypatch: Patch) -> None:

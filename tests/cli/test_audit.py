@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tacit.release.read import load_release
 from tests.conftest import RunTacit
 from tests.solvers.helpers import random_ratings
 
@@ -59,6 +60,11 @@ def test_a_sound_solver_is_not(audit: Audit) -> None:
     assert "private" not in run.stdout
 
 
+def test_an_audit_that_is_too_small_says_so(audit: Audit) -> None:
+    run = audit("two-worlds", "--solver", "bias", "--runs", "1")
+    assert "could not have refuted the claim" in run.stderr
+
+
 def test_one_run_and_attack(audit: Audit, tmp_path: Path) -> None:
     ratings = tmp_path / "ratings.csv"
     random_ratings(1, users=60, items=50).to_frame().write_csv(ratings)
@@ -78,8 +84,12 @@ def test_a_release_tells_what_to_audit(tacit: RunTacit, audit: Audit, tmp_path: 
     tacit("train", str(ratings), *options)
     arguments = ("two-worlds", "--like", release, "--runs", "50", "--json")
     facts = json.loads(audit(*arguments, "--confidence", "0.9999").stdout)
-    assert facts["solver"] == "bias"
+    assert facts["solver"] == "bias" and facts["settings"]["regularization"] == 1
     assert facts["claimed_epsilon"] == pytest.approx(3, rel=1e-3)
+    paper = tmp_path / "paper"
+    tacit("train", ratings, "--scale", "1:5:1", "--solver", "paper", "--epsilon", 1, "-o", paper)
+    run = audit("one-run", ratings, "--scale", "1:5:1", "--like", paper, "--json")
+    assert json.loads(run.stdout)["claimed_mu"] == load_release(paper).certificate.mu
     refused = audit(*arguments, "--epsilon", "5", code=2)
     assert "leave other options out" in refused.stderr
 

@@ -191,6 +191,14 @@ def test_unknown_names_and_options_are_refused() -> None:
             Session(seed=seed)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("name", ["paper", "als"])
+def test_a_fit_does_not_show_what_it_holds(name: str) -> None:
+    """Some of it is private, and a notebook prints whatever a call returns."""
+    fit = run(name, random_ratings())
+    assert repr(fit) == f"Fit(solver={name!r}, status='void')"
+    assert "array" not in repr(fit.users)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_make_the_solver_again(name: str) -> None:
     solver = small(name)

@@ -13,19 +13,21 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from tacit import _validate
 from tacit.audit import bounds
 from tacit.audit.one_run import Canaries, Coins, Scores, toss
-from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict
+from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
 from tacit.audit.worlds import DELTA
+from tacit.data.scale import Scale
 from tacit.privacy.accounting import gaussian
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease, Rows
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import Fit, Profiles, Session, Solver, settings
+from tacit.solvers.gradient import VALUE_LEVELS
 
 FALSE_POSITIVES = 0.01
 """The rate of false alarms at which an attacker's hits are counted."""
@@ -66,21 +68,39 @@ class Attack:
         return float(hits.mean() - alarms.mean()) if hits.size and alarms.size else 0.0
 
     @property
+    def advantage_error(self) -> float:
+        """Twice its standard error, at most."""
+        return 2 / math.sqrt(max(1, self.coins.size))
+
+    @property
     def advantage_bound(self) -> float:
-        """The most that any attacker can have: 2Φ(μ/2) − 1."""
+        """The most that any attacker can have in expectation: 2Φ(μ/2) − 1."""
         return float(2 * ndtr(self.mu / 2) - 1)
 
     @property
-    def hits(self) -> float:
-        """Rate of hits at a rate of false alarms of at most 1 %."""
+    def hits(self) -> float | None:
+        """Rate of hits at a rate of false alarms of 1 %; None if there are too few targets."""
         tails, heads = self.scores[~self.coins], self.scores[self.coins]
         allowed = math.floor(FALSE_POSITIVES * tails.size)
-        threshold = np.sort(tails)[::-1][allowed] if tails.size else -math.inf
-        return float((heads > threshold).mean()) if heads.size else 0.0
+        if allowed < 1 or not heads.size:
+            return None
+        return float((heads > np.sort(tails)[-1 - allowed]).mean())
+
+    @property
+    def hits_error(self) -> float | None:
+        """Twice the standard error of the rate of hits, the threshold's own error included."""
+        if self.hits is None:
+            return None
+        tails, heads = int((~self.coins).sum()), int(self.coins.sum())
+        rate = min(max(self.hits, 1 / heads), 1 - 1 / heads)
+        # How many more hits one more per cent of false alarms brings, for a Gaussian curve.
+        slope = math.exp((ndtri(FALSE_POSITIVES) ** 2 - ndtri(rate) ** 2) / 2)
+        alarms = FALSE_POSITIVES * (1 - FALSE_POSITIVES) / tails
+        return 2 * math.sqrt(rate * (1 - rate) / heads + slope**2 * alarms)
 
     @property
     def hits_bound(self) -> float:
-        """The most that any attacker can have: Φ(Φ⁻¹(FPR) + μ)."""
+        """The most that any attacker can have in expectation: Φ(Φ⁻¹(FPR) + μ)."""
         return gaussian.true_positive_rate(FALSE_POSITIVES, self.mu)
 
     @property
@@ -91,9 +111,20 @@ class Attack:
         return bounds.one_run_mu(count, count, correct, confidence=self.confidence)
 
     @property
+    def mu_most(self) -> float:
+        """The largest bound that so many guesses can give, all correct."""
+        count = self.coins.size
+        return bounds.one_run_mu(count, count, count, confidence=self.confidence)
+
+    @property
+    def reasons(self) -> list[str]:
+        """What the verdict follows from, if it is that the claim is violated."""
+        return exceeded(self.lower_bound_mu, self.mu)
+
+    @property
     def verdict(self) -> Verdict:
         """Violated if so many correct guesses are too unlikely under the claimed curve."""
-        return Verdict.VIOLATED if self.lower_bound_mu > self.mu else Verdict.NO_EVIDENCE
+        return Verdict.VIOLATED if self.reasons else Verdict.NO_EVIDENCE
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but coins and scores as JSON types."""
@@ -107,15 +138,19 @@ class Attack:
             "targets": self.coins.size,
             "shadows": self.shadows,
             "advantage": self.advantage,
+            "advantage_error": self.advantage_error,
             "advantage_bound": self.advantage_bound,
             "false_positive_rate": FALSE_POSITIVES,
             "true_positive_rate": self.hits,
+            "true_positive_rate_error": self.hits_error,
             "true_positive_rate_bound": self.hits_bound,
             "existence": EXISTENCE[Unit.VALUE],
             "lower_bound_mu": self.lower_bound_mu,
+            "lower_bound_mu_most": self.mu_most,
             "confidence": self.confidence,
             "runs": 1,
             "verdict": self.verdict,
+            "reasons": self.reasons,
         }
 
 
@@ -155,19 +190,24 @@ def attack(
         targets=targets,
         shadows=shadows,
         confidence=confidence,
-        mu=mu_between(fits[0].ledger, targets.high - targets.low),
+        mu=mu_between(fits[0].ledger, targets.ratings.scale, targets.low, targets.high),
         coins=coins,
         scores=guesses[0] - np.mean(guesses[1:], axis=0),
     )
 
 
-def mu_between(ledger: Ledger, distance: float) -> float:
-    """Return the μ between two values of one rating that are so far apart.
+def mu_between(ledger: Ledger, scale: Scale, low: float, high: float) -> float:
+    """Return the μ between two values of one rating.
 
-    A table for items or users moves by at most the distance, or by its sensitivity if that is less:
-    in ratings' own units, since features have length 1 at most. For tables whose sensitivity is the
-    range of the scale, it is μ·distance/range. A total may move by all of its sensitivity.
+    A table for items or users moves by at most their distance, or by its sensitivity if that is
+    less: in ratings' own units, since features have length 1 at most. For tables whose sensitivity
+    is the range of the scale, it is μ·distance/range. A total may move by all of its sensitivity.
     """
+    # Solvers round values to a grid of at least so many steps, a power of two apart.
+    step = 2.0 ** math.floor(math.log2(scale.range / VALUE_LEVELS))
+    ends = scale.low, scale.high, (scale.low + scale.high) / 2
+    on_grid = all((value / step).is_integer() for value in (low, high, *ends))
+    distance = high - low + (0.0 if on_grid else step)
     squares = [
         (event.mu * min(1.0, distance / event.sensitivity)) ** 2
         if event.rows is not Rows.TOTAL

@@ -5,22 +5,32 @@ is looked at, since an audit knows the exact sums. A sound solver fails one with
 `FALSE_ALARM`.
 """
 
-import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-from scipy.stats import chi2
 
-from tacit.audit.transcript import Diverged, Stopped, Transcript, play, released_numbers, watch
+from tacit.audit.noise import Drawn, drawn, shared_runs, shared_tables, unusual_size
+from tacit.audit.transcript import (
+    Diverged,
+    Interrupted,
+    Stopped,
+    Table,
+    Transcript,
+    play,
+    released_numbers,
+    watch,
+)
 from tacit.audit.worlds import Case
 from tacit.errors import NoiseReuse
 from tacit.privacy.events import Noise
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.query import BoundedQuery
 from tacit.privacy.run_folder import RunFolder
+from tacit.solvers.contract import Fit
 
 FALSE_ALARM = 1e-5
 """Chance that all checks together alarm about a sound solver, at most."""
@@ -28,8 +38,17 @@ FALSE_ALARM = 1e-5
 RUNS, NUMBERS = 8, 200
 """Runs that are looked at, at least; and numbers with noise, so that their size shows."""
 
-_TESTS = 4
-"""Checks that can alarm by chance share `FALSE_ALARM`."""
+PLAYED = 2
+"""Of these, histories that are played in the other world."""
+
+_LEVEL = FALSE_ALARM / 3
+"""Share of each check that can alarm by chance: size, and freshness of tables and of runs."""
+
+_MORE = PLAYED + 4
+"""Runs beside these: in the other world, and two that are interrupted and resumed."""
+
+SAME = "same questions"
+"""Name of the check without which a history has no likelihood in the other world."""
 
 
 @dataclass(frozen=True)
@@ -41,167 +60,182 @@ class Finding:
     words: str
 
 
-def check_runs(case: Case) -> list[Finding]:
-    """Run every check on a few runs of a case. Reads private data: the owner's own view."""
-    solver, budget, worlds = case.solver, case.budget, case.pair.worlds
-    histories = [watch(solver, worlds[0], budget, case.session())]
-    numbers = sum(table.sums.size for table in histories[0].tables)
-    more = range(max(RUNS, -(-NUMBERS // numbers)) - 1)
-    histories += [watch(solver, worlds[0], budget, case.session()) for _ in more]
-    try:
-        others = [
-            play(history, solver, worlds[1], budget, case.session()) for history in histories[:2]
-        ]
-    except Diverged as error:
-        others = []
-        asked = Finding("same questions", False, f"{error}")
-    else:
-        asked = Finding("same questions", True, "both worlds are asked the same along a history")
-    findings = [asked]
-    if others:
-        findings += [_bounded(histories, others), _follows(histories, others)]
-    for check in (_on_grid, _secure, _sized, _fresh_tables, _fresh_runs):
-        findings.append(check(histories))
-    findings.append(_repeated(case, len(histories[0].tables)))
-    return findings
+def check_runs(
+    case: Case, progress: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[list[Finding], Ledger]:
+    """Run every check on a few runs of a case; return what was found, and the ledger of a run.
+
+    Reads private data: the owner's own view. Keeps no more than a run and its neighbour in memory.
+    """
+    runs, done = RUNS, 0
+    asked: list[tuple[BoundedQuery, ...]] = []
+    noise: list[Drawn] = []
+    found = _Compared()
+    is_secure, ledger = True, Ledger()
+    while done < runs:
+        progress(done, runs + _MORE)
+        history = watch(case.solver, case.pair.worlds[0], case.budget, case.session())
+        if done == 0:
+            numbers = sum(table.sums.size for table in history.tables)
+            runs, ledger = max(RUNS, -(-NUMBERS // numbers)), history.fit.ledger
+        if done < PLAYED:
+            found.compare(case, history)
+        asked.append(tuple(table.query for table in history.tables))
+        is_secure &= all(event.noise is Noise.SECURE for event in history.events)
+        noise.append(drawn(history))
+        done += 1
+    findings = found.findings([len(each) for each in asked])
+    findings.append(_secure(is_secure))
+    if len({len(each) for each in asked}) == 1:
+        findings += _noise_findings(noise)
+    half = max(1, len(asked[0]) // 2)
+    progress(runs + PLAYED, runs + _MORE)
+    findings.append(_resumed(case, half, Stopped))
+    progress(runs + PLAYED + 2, runs + _MORE)
+    findings.append(_resumed(case, half, Interrupted))
+    progress(runs + _MORE, runs + _MORE)
+    return findings, ledger
 
 
-def _bounded(histories: Sequence[Transcript], others: Sequence[Transcript]) -> Finding:
-    worst, is_narrow = 0.0, True
-    for history, other in zip(histories, others, strict=False):
+class _Compared:
+    """What histories of one world show in the other."""
+
+    def __init__(self) -> None:
+        self._diverged: str | None = None
+        self._worst, self._is_narrow, self._others = 0.0, True, set[str]()
+
+    def compare(self, case: Case, history: Transcript) -> None:
+        """Play a history in the other world."""
+        try:
+            other = play(history, case.solver, case.pair.worlds[1], case.budget, case.session())
+        except Diverged as error:
+            self._diverged = str(error)
+            return
         for one, two in zip(history.tables, other.tables, strict=True):
-            difference = np.subtract(one.sums, two.sums, dtype=np.float64)
-            worst = max(worst, float(np.linalg.norm(difference)) / one.query.sensitivity)
-            is_narrow &= bool(np.count_nonzero(difference) <= one.query.coordinates)
-    words = f"along the same history tables differ by at most {worst:.4g} of what is booked"
-    return Finding("bounded", worst <= 1 and is_narrow, words)
+            self._compare_tables(one, two)
+        self._others |= _differences(history.fit, other.fit)
+
+    def _compare_tables(self, one: Table, two: Table) -> None:
+        difference = one.sums - two.sums
+        changed = difference[difference != 0].tolist()
+        square, bound = sum(each * each for each in changed), Fraction(one.query.sensitivity) ** 2
+        if square > bound:
+            self._worst = max(self._worst, 1 + 1e-15, float(square / bound) ** 0.5)
+        else:
+            self._worst = max(self._worst, min(1.0, float(square / bound) ** 0.5))
+        self._is_narrow &= len(changed) <= one.query.coordinates
+
+    def findings(self, lengths: Sequence[int]) -> list[Finding]:
+        """Return what was found; `lengths` are the numbers of tables of several runs."""
+        if len(set(lengths)) > 1 and self._diverged is None:
+            self._diverged = "the number of releases differs between runs"
+        if self._diverged is not None:
+            return [Finding(SAME, False, self._diverged)]
+        words = f"along the same history tables differ by at most {self._worst:.4g} of what is"
+        if self._worst > 1:
+            words = f"along the same history a table differs by {self._worst:.6g} times what is"
+        elif not self._is_narrow:
+            words = "along the same history more entries of a table differ than is"
+        left = ", ".join(sorted(self._others))
+        return [
+            Finding(SAME, True, "both worlds are asked the same along a history"),
+            Finding("bounded", self._worst <= 1 and self._is_narrow, f"{words} booked"),
+            Finding(
+                "no other way out",
+                not self._others,
+                f"worlds that released the same differ in their {left}: something else leaves"
+                if self._others
+                else "the release follows from what left through the gate",
+            ),
+        ]
 
 
-def _follows(histories: Sequence[Transcript], others: Sequence[Transcript]) -> Finding:
-    same = all(
-        np.array_equal(released_numbers(one.fit), released_numbers(two.fit))
-        for one, two in zip(histories, others, strict=False)
-    )
-    words = (
-        "the release follows from what left through the gate"
-        if same
-        else "the release differs between worlds that released the same: something else leaves"
-    )
-    return Finding("no other way out", same, words)
+def _differences(one: Fit, two: Fit) -> set[str]:
+    """Return what differs between the published parts of two fits."""
+    same = {
+        "profiles": np.array_equal(released_numbers(one), released_numbers(two)),
+        "settings": (one.settings, one.scale) == (two.settings, two.scale),
+        "ledger": one.ledger.events == two.ledger.events,
+        "ids": all(
+            a.ids.equals(b.ids)
+            for a, b in ((one.users, two.users), (one.items, two.items))
+            if a is not None and b is not None
+        ),
+    }
+    return {name for name, is_same in same.items() if not is_same}
 
 
-def _on_grid(histories: Sequence[Transcript]) -> Finding:
-    whole = all(
-        np.array_equal(steps, np.rint(steps))
-        for history in histories
-        for table in history.tables
-        for steps in (table.released / table.query.step,)
-    )
-    words = (
-        "released numbers lie on their grid"
-        if whole
-        else "released numbers lie off their grid: low bits tell of the exact sums"
-    )
-    return Finding("grid", whole, words)
+def _secure(is_secure: bool) -> Finding:
+    words = "noise is booked as secure" if is_secure else "noise is booked as seeded for tests"
+    return Finding("secure source", is_secure, words)
 
 
-def _secure(histories: Sequence[Transcript]) -> Finding:
-    secure = all(event.noise is Noise.SECURE for each in histories for event in each.events)
-    words = "noise is booked as secure" if secure else "noise is booked as seeded for tests"
-    return Finding("secure source", secure, words)
-
-
-def _sized(histories: Sequence[Transcript]) -> Finding:
-    """Compare the noise of each event, over all runs, and of all together with what is booked."""
-    tables = [_standard(histories, place) for place in range(len(histories[0].tables))]
-    level = FALSE_ALARM / _TESTS / (2 * len(tables) + 2)
-    usual: list[float] = []
-    unusual: list[float] = []
-    for noise in (*tables, np.concatenate(tables)):
-        square = float(noise @ noise)
-        chance = min(chi2.sf(square, noise.size), chi2.cdf(square, noise.size))
-        (usual if chance > level else unusual).append(math.sqrt(square / noise.size))
-    passed = not unusual
-    worst = max(unusual or usual, key=lambda size: abs(math.log(max(size, 1e-300))))
-    words = f"noise has the booked size; the table furthest off shows {worst:.3g} of it"
-    if not passed:
-        words = f"noise has {worst:.3g} of its booked size"
-    return Finding("noise size", passed, words)
-
-
-def _fresh_tables(histories: Sequence[Transcript]) -> Finding:
-    """Compare the noise of different events, all runs together."""
-    tables = [_standard(histories, place) for place in range(len(histories[0].tables))]
-    steps = [float(1 / scale) for scale in histories[0].noise_scales]
-    passed = not _coincide(tables, steps)
-    words = "no two tables share their noise" if passed else "two tables share their noise"
-    return Finding("fresh noise in every round", passed, words)
-
-
-def _fresh_runs(histories: Sequence[Transcript]) -> Finding:
-    runs = [
-        np.concatenate([_standard([history], place) for place in range(len(history.tables))])
-        for history in histories
+def _noise_findings(runs: Sequence[Drawn]) -> list[Finding]:
+    whole = all(run.is_whole for run in runs)
+    size = unusual_size(runs, _LEVEL)
+    numbers = sum(int(run.counts.sum()) for run in runs)
+    tables, between = shared_tables(runs, _LEVEL), shared_runs(runs, _LEVEL)
+    return [
+        Finding(
+            "grid",
+            whole,
+            "released numbers lie on their grid"
+            if whole
+            else "released numbers lie off their grid: low bits tell of the exact sums",
+        ),
+        Finding(
+            "noise size",
+            size is None,
+            f"noise has the booked size, as far as {numbers:,} numbers tell"
+            if size is None
+            else f"noise has {size:.3g} of its booked size",
+        ),
+        Finding(
+            "fresh noise in every round",
+            not tables,
+            "two tables share their noise" if tables else "no two tables share their noise",
+        ),
+        Finding(
+            "fresh noise in every run",
+            not between,
+            "two runs share their noise" if between else "no two runs share their noise",
+        ),
     ]
-    step = float(1 / min(histories[0].noise_scales))
-    passed = not _coincide(runs, [step] * len(runs))
-    words = "no two runs share their noise" if passed else "two runs share their noise"
-    return Finding("fresh noise in every run", passed, words)
 
 
-def _repeated(case: Case, tables: int) -> Finding:
-    """Stop a run in the middle and resume it: what was released before must come again."""
+def _resumed(case: Case, tables: int, stop: type[Stopped] | type[Interrupted]) -> Finding:
+    """End a run in the middle and resume it: what was released before must come again.
+
+    Like by a crash, which leaves no checkpoint, or by an interrupt, which leaves one before the
+    step under way.
+    """
+    is_crash = stop is Stopped
+    name = "resuming after a crash" if is_crash else "resuming after an interrupt"
+    ratings = case.pair.worlds[0]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "run"
         folder = RunFolder.create(path, data=[])
-        run = _runner(case)
+        seen: tuple[Table, ...] = ()
         try:
-            run(folder, max(1, tables // 2))
-            seen: Sequence[npt.NDArray[np.float64]] = ()
-        except Stopped as stopped:
-            seen = [table.released for table in stopped.tables]
+            session = case.session(folder=folder)
+            watch(case.solver, ratings, case.budget, session, stop_after=tables, stop=stop)
+        except (Stopped, Interrupted) as stopped:
+            seen = stopped.tables
         folder.close()
         folder = RunFolder.resume(path, data=[])
+        kept = folder.read_state()
+        before = seen[kept[0] if kept else 0 :]
         try:
-            again = run(folder, None).tables
-            same = all(
-                np.array_equal(one, two.released) for one, two in zip(seen, again, strict=False)
-            )
+            again = watch(case.solver, ratings, case.budget, case.session(folder=folder)).tables
         except NoiseReuse:
-            same = False  # other noise led to other questions, which were refused
+            again = ()  # other noise led to other questions, which were refused
         folder.erase_key()
+    same = 0 < len(before) <= len(again) and all(
+        np.array_equal(one.released, two.released) for one, two in zip(before, again, strict=False)
+    )
     words = (
         "a resumed run releases the same again"
         if same
         else "a resumed run draws other noise: what was released before can be averaged"
     )
-    return Finding("resuming", same, words)
-
-
-def _runner(case: Case) -> Callable[[RunFolder, int | None], Transcript]:
-    def run(folder: RunFolder, stop_after: int | None) -> Transcript:
-        session = case.session(folder=folder)
-        return watch(case.solver, case.pair.worlds[0], case.budget, session, stop_after=stop_after)
-
-    return run
-
-
-def _standard(histories: Sequence[Transcript], place: int) -> npt.NDArray[np.float64]:
-    """Return the noise of one table in all runs, in units of its booked scale."""
-    parts = [each.tables[place].noise().ravel() / each.noise_scales[place] for each in histories]
-    return np.concatenate(parts)
-
-
-def _coincide(rows: Sequence[npt.NDArray[np.float64]], steps: Sequence[float]) -> bool:
-    """Return whether two rows are the same up to rounding, as chance would hardly have it."""
-    pairs = list(combinations(range(len(rows)), 2))
-    for one, two in pairs:
-        size = min(rows[one].size, rows[two].size)
-        tolerance = steps[one] + steps[two]
-        # The difference of two standard normals has a density of at most 1/√(4π) < 0.3.
-        chance = size * np.log(max(0.6 * tolerance, 1e-300))
-        if chance > np.log(FALSE_ALARM / _TESTS / len(pairs)):
-            continue  # too short or too coarse to tell
-        if np.all(np.abs(rows[one][:size] - rows[two][:size]) <= tolerance):
-            return True
-    return False
+    return Finding(name, same, words)

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ from tacit import _json
 from tacit._drawing import COLOURS, canvas, saved
 from tacit._files import prepare_folder, replace_file
 from tacit._html import page, picture, table
+from tacit._version import __version__
 from tacit.audit.attack import Attack
 from tacit.audit.one_run import OneRun
 from tacit.audit.two_worlds import TwoWorlds, View
 from tacit.audit.verdict import OWNER
+from tacit.solvers.contract import Solver
 
 Result = TwoWorlds | OneRun | Attack
 Row = tuple[str, str, str]
@@ -45,7 +48,7 @@ def write_report(folder: Path, result: Result) -> list[Path]:
     contents["html"] = _page(result, contents["svg"])
     paths = [folder / f"audit.{ending}" for ending in contents]
     for path, content in zip(paths, contents.values(), strict=True):
-        replace_file(path, content)
+        replace_file(path, content, is_private=True)
     return paths
 
 
@@ -53,7 +56,7 @@ def rows(result: Result) -> list[Row]:
     """Return the result as (name, value, remark)."""
     claim = result.claim
     found: list[Row] = [
-        ("claimed epsilon", _number(claim.epsilon), f"at delta = {claim.delta:g}, {claim.status}"),
+        ("claimed epsilon", _number(claim.epsilon), _claimed(result)),
         ("claimed mu", _number(claim.mu), "the whole trade-off curve"),
     ]
     if isinstance(result, Attack):
@@ -61,8 +64,13 @@ def rows(result: Result) -> list[Row]:
     facts = result.to_dict()
     confidence = f"with confidence {facts['confidence']:g}"
     found += [
-        ("lower bound on mu", _number(result.mu), f"{confidence}; compare with the claimed mu"),
-        ("lower bound on epsilon", _number(facts["lower_bound"]), "at delta, no assumption"),
+        ("lower bound on mu", _number(result.mu), f"{confidence}; decides the verdict"),
+        ("the most it could be", _number(result.mu_most), "had the attacker made no mistake"),
+        (
+            "lower bound on epsilon",
+            _number(facts["lower_bound"]),
+            "at delta, without assumption; far below the truth",
+        ),
         (
             "Gaussian bound on epsilon",
             _number(facts["lower_bound_gaussian"]),
@@ -85,6 +93,28 @@ def rows(result: Result) -> list[Row]:
     return found
 
 
+def _claimed(result: Result) -> str:
+    claim = result.claim
+    formula = ", by the paper's own formula" if _solver(result).name == "paper" else ""
+    return f"at delta = {claim.delta:g}, {claim.status}{formula}"
+
+
+def _solver(result: Result) -> Solver:
+    return result.case.solver if isinstance(result, TwoWorlds) else result.solver
+
+
+def weakness(result: Result) -> str | None:
+    """Return that an audit was too small to refute its claim, if it was."""
+    claimed = result.mu if isinstance(result, Attack) else result.claim.mu
+    if result.mu_most > claimed:
+        return None
+    more = "runs" if isinstance(result, TwoWorlds) else "canaries or a smaller epsilon"
+    return (
+        f"this audit could not have refuted the claim whatever it saw: at most mu = "
+        f"{result.mu_most:.4f} can be shown, {claimed:.4f} is claimed; take more {more}"
+    )
+
+
 def check_rows(result: Result) -> list[Row]:
     """Return the checks of an audit of two worlds; others have none."""
     if not isinstance(result, TwoWorlds):
@@ -98,8 +128,17 @@ def _attack_rows(result: Attack) -> list[Row]:
     low, high = result.targets.low, result.targets.high
     return [
         ("mu between values", _number(result.mu), f"of a rating that is {low:g} or {high:g}"),
-        ("advantage", f"{result.advantage:.4f}", f"at most {result.advantage_bound:.4f}"),
-        ("hits at 1 % false alarms", f"{result.hits:.4f}", f"at most {result.hits_bound:.4f}"),
+        (
+            "advantage",
+            f"{result.advantage:.4f}",
+            f"± {result.advantage_error:.4f}; at most {result.advantage_bound:.4f} is possible",
+        ),
+        (
+            "hits at 1 % false alarms",
+            "" if result.hits is None else f"{result.hits:.4f}",
+            ("too few targets to tell" if result.hits is None else f"± {result.hits_error:.4f}")
+            + f"; at most {result.hits_bound:.4f} is possible",
+        ),
         ("lower bound on mu", _number(result.lower_bound_mu), "between values, from all guesses"),
         (
             "targets",
@@ -129,7 +168,11 @@ def draw(result: Result) -> Any:
             panel.legend()
         panel.set(xlabel="rate of false alarms", ylabel="rate of misses", xlim=ends, ylim=ends)
         panel.grid(alpha=0.3)
-    drawing.suptitle("A curve in the shaded area speaks against the claim")
+    drawing.suptitle(
+        "Violated if the point lies in the shaded area with both of its bounds"
+        if curve.point
+        else "Measured in one run: the curve itself is uncertain; the verdict counts guesses"
+    )
     return drawing
 
 
@@ -182,18 +225,39 @@ def _measured(curve: _Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
     return alarms, misses
 
 
+_READING = """<h2>How to read it</h2>
+<p>An attacker knows everything but one rating, which is one of two values, and says which. A false
+alarm takes the first for the second, a miss the second for the first. The claim is a curve: at
+every rate of false alarms, the fewest misses that any attacker can have. Its parameter is μ; μ = 0
+is guessing. The lower bound on μ is what the attacker's record proves, with the stated confidence
+and without assumptions; only if it exceeds the claimed μ, or if a check of single runs fails, is
+the claim violated. The bound on ε from so few runs is far below the truth, even then.</p>
+<p>No evidence does not mean private: another pair of data sets, another attacker or more runs may
+show more, and an audit sees nothing of what happens outside training.</p>"""
+
+
 def _page(result: Result, svg: bytes) -> bytes:
-    solver = result.case.solver if isinstance(result, TwoWorlds) else result.solver
+    solver, facts = _solver(result), result.to_dict()
+    reasons = "".join(f"<li>{escape(reason)}</li>" for reason in result.reasons)
+    weak = weakness(result)
+    options = [
+        (name, "" if value is None else str(value)) for name, value in facts["settings"].items()
+    ]
     parts = [
-        f"<p><strong>Verdict: {result.verdict.words}.</strong></p>",
-        f"<p class='note'>{OWNER} An audit never shows that something is private: it shows what "
-        "one attacker found.</p>",
+        f"<p><strong>Verdict: {result.verdict.words}.</strong></p><ul>{reasons}</ul>",
+        f"<p>{escape(weak)}</p>" if weak else "",
+        f"<p class='note'>{OWNER}</p>",
         picture(svg, "trade-off of false alarms and misses"),
         table(("", "", ""), rows(result)),
     ]
     if checks := check_rows(result):
         parts += ["<h2>Checks of single runs</h2>", table(("check", "", ""), checks)]
-    return page(f"Audit of {solver.name}: {result.to_dict()['audit']}", parts)
+    parts += [
+        _READING,
+        f"<h2>What was attacked</h2><p>Solver {solver.name} of Tacit {__version__}, with:</p>",
+        table(("setting", "value"), options),
+    ]
+    return page(f"Audit of {solver.name}: {facts['audit']}", parts)
 
 
 def _number(value: float) -> str:

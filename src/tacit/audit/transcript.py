@@ -22,7 +22,15 @@ from tacit.solvers.contract import PLAIN, Fit, Session, Solver
 
 
 class Stopped(Exception):
-    """A run was stopped in the middle, like by a crash."""
+    """A run was ended in the middle, like by a crash."""
+
+    def __init__(self, tables: Sequence["Table"]) -> None:
+        super().__init__()
+        self.tables = tuple(tables)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A run was ended in the middle, like by Ctrl-C."""
 
     def __init__(self, tables: Sequence["Table"]) -> None:
         super().__init__()
@@ -88,6 +96,7 @@ def watch(
     *,
     others: Sequence[Values] = (),
     stop_after: int | None = None,
+    stop: type[Stopped] | type[Interrupted] = Stopped,
 ) -> Transcript:
     """Return the transcript of a run. Reads private data; so does its result.
 
@@ -95,8 +104,8 @@ def watch(
     ----------
     others
         The values of another world, for its sums along the history of this run.
-    stop_after
-        Raise `Stopped` after so many tables.
+    stop_after, stop
+        Raise `stop` after so many tables.
     """
     tables: list[Table] = []
     asked: list[Values] = []
@@ -108,14 +117,16 @@ def watch(
             kept = _Kept(measurement)
             # The other world first: a measurement may remember what it was asked last.
             twin: tuple[Sums | None, ...] = (None,) * len(kept.queries)
-            if others:
+            if len(asked) < len(others):
                 twin = measurement.exact(others[len(asked)], 1)
+            elif others:
+                raise Diverged("the number of releases depends on the ratings")
             released = super().release_together(kept, values, **options)
             asked.append(values)
             copies = (table.copy() for table in released)
             tables.extend(map(Table, kept.queries, kept.sums, copies, twin))
             if stop_after is not None and len(tables) >= stop_after:
-                raise Stopped(tables)
+                raise stop(tables)
             return released
 
     fit = solver.fit(ratings, budget, replace(session, make_gate=Watched))
@@ -176,7 +187,7 @@ def losses(history: Transcript) -> npt.NDArray[np.float64]:
     for table, scale in zip(history.tables, history.noise_scales, strict=True):
         if table.others is None:
             raise ValueError("the sums of the other world are not known")
-        difference = np.subtract(table.sums, table.others, dtype=np.float64)
+        difference = (table.sums - table.others).astype(np.float64)
         offset = table.released / table.query.step - (table.others + difference / 2)
         found.append(float(np.vdot(difference, offset)) / scale**2)
     return np.array(found)

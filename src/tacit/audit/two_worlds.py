@@ -10,7 +10,7 @@ assuming anything about scores.
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _json, _validate
+from tacit import _core, _json, _validate
 from tacit._files import prepare_folder, replace_file
 from tacit._processes import job_count, run_tasks
-from tacit._version import __version__
 from tacit.audit import bounds
-from tacit.audit.checks import Finding, check_runs
+from tacit.audit.checks import SAME, Finding, check_runs
 from tacit.audit.transcript import (
+    Diverged,
     Transcript,
     Values,
     losses,
@@ -33,16 +33,13 @@ from tacit.audit.transcript import (
     watch,
     with_others,
 )
-from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict
+from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
 from tacit.audit.worlds import DELTA, Case
 from tacit.errors import InvalidDocument
 from tacit.privacy.accounting import gaussian
-from tacit.solvers.contract import settings
+from tacit.solvers.contract import Fit, settings
 
 Scores = npt.NDArray[np.float64]
-
-VERSION = 1
-"""Of what a run's score is: results of other versions are not used."""
 
 _CHUNK = 25
 """Runs that are done and kept together."""
@@ -50,8 +47,11 @@ _CHUNK = 25
 _BETTER = 1.25
 """How much more another score or threshold must promise to be taken: what is usual is safer."""
 
-_NUMBERS_MAX = 256
-"""Numbers of a release that a score is learnt from; of larger ones, those of the two rows."""
+_DIFFERENT = "the number of releases differs between runs"
+
+_NUMBERS_MAX, _PREDICTED = 64, 16
+"""Numbers of a release that a score is learnt from, of larger ones those of the two rows; and
+predictions for the user and for the item."""
 
 
 class View(StrEnum):
@@ -125,10 +125,20 @@ class TwoWorlds:
         return bounds.mu_lower(*self.rates)
 
     @property
+    def mu_most(self) -> float:
+        """The largest bound that so many runs can give, without any error."""
+        return bounds.mu_lower(*bounds.error_rates(0, 0, self.plan.runs, self.plan.confidence))
+
+    @property
+    def reasons(self) -> list[str]:
+        """What the verdict follows from, if it is that the claim is violated."""
+        failed = [f"{each.name}: {each.words}" for each in self.findings if not each.passed]
+        return failed + exceeded(self.mu, self.claim.mu)
+
+    @property
     def verdict(self) -> Verdict:
         """Violated if a check failed or the trade-off lies below the claimed curve."""
-        is_sound = all(finding.passed for finding in self.findings) and self.mu <= self.claim.mu
-        return Verdict.NO_EVIDENCE if is_sound else Verdict.VIOLATED
+        return Verdict.VIOLATED if self.reasons else Verdict.NO_EVIDENCE
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the scores as JSON types."""
@@ -144,6 +154,7 @@ class TwoWorlds:
             **claim_to_dict(self.claim),
             "lower_bound": bounds.epsilon_lower(*self.rates, delta),
             "lower_bound_mu": self.mu,
+            "lower_bound_mu_most": self.mu_most,
             "lower_bound_gaussian": gaussian.epsilon(delta, assumed) if assumed > 0 else 0.0,
             "lower_bound_gaussian_mu": assumed,
             "lower_bound_gaussian_assumes": "scores are Gaussian, with one variance in both worlds",
@@ -158,6 +169,7 @@ class TwoWorlds:
                 for each in self.findings
             ],
             "verdict": self.verdict,
+            "reasons": self.reasons,
         }
 
 
@@ -168,6 +180,7 @@ def audit_two_worlds(
     folder: Path | None = None,
     jobs: int | None = None,
     progress: Callable[[int, int, float], None] = lambda done, total, share: None,
+    checking: Callable[[int, int], None] = lambda done, total: None,
 ) -> TwoWorlds:
     """Attack a case. Reads private data if its worlds are: the owner's own view.
 
@@ -175,49 +188,18 @@ def audit_two_worlds(
     """
     plan = plan or Plan()
     jobs = job_count(jobs)
-    _attackers.clear()
-    findings = check_runs(case)
-    claim = claim_of(
-        watch(case.solver, case.pair.worlds[0], case.budget, case.session()).fit.ledger,
-        case.solver,
-        case.budget,
-        case.budget.delta if case.budget else getattr(case.solver, "delta", DELTA),
-    )
+    findings, ledger = check_runs(case, checking)
+    delta = case.budget.delta if case.budget else getattr(case.solver, "delta", DELTA)
+    claim = claim_of(ledger, case.solver, case.budget, delta)
     if not findings[0].passed:
-        # The worlds are asked different things: a history of one has no likelihood in the other.
-        plan = Plan(runs=plan.runs, view=View.RELEASE, confidence=plan.confidence)
-    key = _key(case, plan)
-    tasks = [
-        _Task(case, plan.view, key, world, part, number, min(_CHUNK, total - first))
-        for part, total in (("preparation", plan.preparation), ("runs", plan.runs))
-        for world in (0, 1)
-        for number, first in enumerate(range(0, total, _CHUNK))
-    ]
-    if folder is not None:
-        prepare_folder(folder / "runs")
-    found = {task.name: _kept(task, folder) for task in tasks}
-    missing = [task for task in tasks if found[task.name] is None]
-    total = sum(task.count for task in tasks)
-    done = total - sum(task.count for task in missing)
-    before = done
-
-    def keep(task: _Task, rows: Scores) -> None:
-        nonlocal done
-        found[task.name] = rows
-        if folder is not None:
-            replace_file(folder / "runs" / task.name, json.dumps(rows.tolist()).encode())
-        done += task.count
-        progress(done, total, (done - before) / (total - before))
-
-    progress(done, total, 0.0 if missing else 1.0)
-    run_tasks(_work, missing, min(jobs, max(1, len(missing))), keep)
-    rows = {
-        (part, world): np.concatenate(
-            [_found(found[task.name]) for task in tasks if (task.part, task.world) == (part, world)]
-        )
-        for part in ("preparation", "runs")
-        for world in (0, 1)
-    }
+        # A history of one world has no likelihood in the other.
+        plan = replace(plan, view=View.RELEASE)
+    try:
+        rows = _rows(case, plan, folder, jobs, progress)
+    except Diverged as error:
+        findings[0] = Finding(SAME, False, str(error))
+        plan = replace(plan, view=View.RELEASE)
+        rows = _rows(case, plan, folder, jobs, progress)
     direction, threshold = _attack(rows["preparation", 0], rows["preparation", 1], plan)
     return TwoWorlds(
         case=case,
@@ -227,6 +209,53 @@ def audit_two_worlds(
         scores=(rows["runs", 0] @ direction, rows["runs", 1] @ direction),
         threshold=threshold,
     )
+
+
+def _rows(
+    case: Case,
+    plan: Plan,
+    folder: Path | None,
+    jobs: int,
+    progress: Callable[[int, int, float], None],
+) -> dict[tuple[str, int], Scores]:
+    """Run what is not kept yet; return what the attacker sees, a row for each run, by kind."""
+    _attackers.clear()
+    key = _key(case, plan)
+    tasks = [
+        _Task(case, plan.view, key, world, part, number, min(_CHUNK, total - first))
+        for part, total in (("preparation", plan.preparation), ("runs", plan.runs))
+        for world in (0, 1)
+        for number, first in enumerate(range(0, total, _CHUNK))
+    ]
+    if folder is not None:
+        prepare_folder(folder / "runs")
+    found = {task.name: kept for task in tasks if (kept := _kept(task, folder)) is not None}
+    if len({kept.shape[1] for kept in found.values()}) > 1:
+        found.clear()  # not all of one audit
+    missing = [task for task in tasks if task.name not in found]
+    total = sum(task.count for task in tasks)
+    before = done = total - sum(task.count for task in missing)
+
+    def keep(task: _Task, rows: Scores) -> None:
+        nonlocal done
+        found[task.name] = rows
+        if folder is not None:
+            content = json.dumps(rows.tolist()).encode()
+            replace_file(folder / "runs" / task.name, content, is_private=True)
+        done += task.count
+        progress(done, total, (done - before) / (total - before))
+
+    progress(done, total, 0.0 if missing else 1.0)
+    run_tasks(_work, missing, min(jobs, max(1, len(missing))), keep)
+    if len({rows.shape[1] for rows in found.values()}) > 1:
+        raise Diverged(_DIFFERENT)
+    return {
+        (part, world): np.concatenate(
+            [found[task.name] for task in tasks if (task.part, task.world) == (part, world)]
+        )
+        for part in ("preparation", "runs")
+        for world in (0, 1)
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,14 +277,17 @@ class _Task:
 
 def _work(task: _Task) -> Scores:
     """Return what the attacker sees of some runs, a row each."""
-    return np.array([_seen(task) for _ in range(task.count)])
+    rows = [_seen(task) for _ in range(task.count)]
+    if len({row.size for row in rows}) > 1:
+        raise Diverged(_DIFFERENT)
+    return np.array(rows)
 
 
 def _seen(task: _Task) -> Scores:
     case, world = task.case, task.world
     if task.view is View.RELEASE:
         fit = case.solver.fit(case.pair.worlds[world], case.budget, case.session())
-        return _numbers(case, released_numbers(fit), fit)
+        return _numbers(case, fit)
     if task.key not in _attackers:
         _attackers.clear()
         _attackers[task.key] = _Attacker(case)
@@ -303,15 +335,26 @@ _attackers: dict[str, _Attacker] = {}
 """The attacker of this process, by the key of its case."""
 
 
-def _numbers(case: Case, numbers: Scores, fit: Any) -> Scores:
-    """Return what a score is learnt from: all of a small release, or what is about the rating."""
-    if numbers.size <= _NUMBERS_MAX:
+def _numbers(case: Case, fit: Fit) -> Scores:
+    """Return what a score is learnt from.
+
+    All of a small release, of others what is about the rating; and predictions in its row and its
+    column, whatever signs and directions factors have.
+    """
+    user, item = case.pair.user, case.pair.item
+    numbers = released_numbers(fit)
+    if numbers.size > _NUMBERS_MAX:
+        parts: list[Any] = [fit.mean, fit.users.biases[user], fit.users.factors[user]]
+        if fit.items is not None:
+            parts += [fit.items.biases[item], fit.items.factors[item]]
+        numbers = np.concatenate([np.ravel(part) for part in parts]).astype(float)
+    if fit.items is None:
         return numbers
-    parts: list[Any] = [fit.mean]
-    for side, row in ((fit.users, case.pair.user), (fit.items, case.pair.item)):
-        if side is not None:
-            parts += [side.biases[row], side.factors[row]]
-    return np.concatenate([np.ravel(part) for part in parts]).astype(float)
+    users, items = fit.users, fit.items
+    row = items.factors[:_PREDICTED] @ users.factors[user] + items.biases[:_PREDICTED]
+    column = users.factors[:_PREDICTED] @ items.factors[item] + users.biases[:_PREDICTED]
+    own = users.factors[user] @ items.factors[item] + users.biases[user] + items.biases[item]
+    return np.concatenate([numbers, [own], row, column]).astype(float)
 
 
 def _attack(first: Scores, second: Scores, plan: Plan) -> tuple[Scores, float]:
@@ -368,9 +411,17 @@ def _threshold(first: Scores, second: Scores, confidence: float) -> tuple[float,
     return chosen, bound(chosen)
 
 
+def _code_digest() -> str:
+    """Return a fingerprint of this package: an audit is of its code, so other code begins again."""
+    digest = hashlib.sha256(Path(_core.__file__).read_bytes())
+    for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
 def _key(case: Case, plan: Plan) -> str:
     facts = {
-        "version": (VERSION, __version__),
+        "code": _code_digest(),
         "worlds": [world.digest() for world in case.pair.worlds],
         "solver": case.solver.name,
         "settings": settings(case.solver),
@@ -389,10 +440,4 @@ def _kept(task: _Task, folder: Path | None) -> Scores | None:
         rows = np.array(_json.read(folder / "runs" / task.name), dtype=np.float64)
     except (InvalidDocument, ValueError, TypeError):
         return None
-    return rows if rows.ndim == 2 and len(rows) == task.count else None
-
-
-def _found(rows: Scores | None) -> Scores:
-    if rows is None:
-        raise RuntimeError("a task was not done")
-    return rows
+    return rows if rows.ndim == 2 and len(rows) == task.count and np.isfinite(rows).all() else None

@@ -63,3 +63,10 @@ def claim_to_dict(claim: Claim) -> dict[str, Any]:
         "claimed_mu": claim.mu,
         "status": claim.status,
     }
+
+
+def exceeded(lower: float, claimed: float) -> list[str]:
+    """Return that a lower bound exceeds what is claimed, or nothing."""
+    if lower <= claimed:
+        return []
+    return [f"mu is at least {lower:.4f}, and {claimed:.4f} is claimed"]

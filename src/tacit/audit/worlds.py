@@ -15,7 +15,7 @@ from tacit.paper import counterexample
 from tacit.paper.neighbours import id_index, popular_items, telling_rater
 from tacit.privacy.budget import Budget
 from tacit.solvers.contract import Session, Solver
-from tacit.solvers.names import make_solver
+from tacit.solvers.names import SOLVERS, make_solver
 from tacit.solvers.paper import PaperDescent, PaperSolver
 
 DELTA = 1e-5
@@ -78,6 +78,9 @@ def audited_solver(name: str, *, is_small: bool = True, **options: Any) -> Solve
     """
     given = {option: value for option, value in options.items() if value is not None}
     options = (_USUAL.get(name, {}) if is_small else {}) | given
+    if name not in SOLVERS:
+        names = ", ".join(each for each, kind in SOLVERS.items() if kind.is_private)
+        raise InvalidParameter(f"solver must be one of {names}, got {name!r}")
     solver = make_solver(name, **options)
     if not solver.is_private:
         raise InvalidParameter(f"{name} claims nothing: there is no claim to audit")
@@ -116,6 +119,8 @@ def chosen_pair(
     without an item, of the item that was rated most. It becomes `to`, or the end of the scale that
     is further off.
     """
+    if user is not None and item is None:
+        raise InvalidParameter("say which rating of that user: give --item too")
     if item is not None:
         column = id_index(ratings.item_ids, "item", item)
     else:
@@ -131,9 +136,9 @@ def chosen_pair(
     if to == value:
         raise InvalidParameter("the rating has that value already; give another --to")
     other = ratings.replaced(np.array([place]), np.array([to]))
-    return Pair(
-        worlds=(ratings, other), user=row, item=column, words="one rating of the data, changed"
-    )
+    ids = ratings.user_ids[row], ratings.item_ids[column]
+    words = f"user {ids[0]} rates item {ids[1]} {value:g}, or {to:g}"
+    return Pair(worlds=(ratings, other), user=row, item=column, words=words)
 
 
 def matching(ratings: Ratings, most: int, seed: int) -> npt.NDArray[np.int64]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.console import Json, count_option, emit_json, note, number_option, say, table
+from tacit.cli.console import Json, count_option, emit_json, note, number_option, say, table, warn
 from tacit.cli.data import (
     ColumnsOption,
     DuplicatesOption,
@@ -62,7 +62,9 @@ def _count(help_text: str) -> Any:
 
 EpsilonOption = Annotated[
     float | None,
-    _number("Overall ε; 20 for two worlds, 5 for one run and 1 for the paper when omitted."),
+    _number(
+        "Overall ε; 20 for two-worlds, 5 for one-run and attack, 1 for the paper when omitted."
+    ),
 ]
 DeltaOption = Annotated[float | None, _number("Overall δ; 1e-5 when omitted.")]
 FactorsOption = Annotated[int | None, _count("Factors of a profile.")]
@@ -170,14 +172,20 @@ def two_worlds(
         raise InvalidParameter("--user, --item and --to choose a rating of real data: give some")
     else:
         pair = worst_pair(chosen)
-    with cells_bar("runs") as cells:
-        result = audit_two_worlds(
-            Case(solver=chosen, budget=budget, pair=pair),
-            plan,
-            folder=output,
-            jobs=jobs,
-            progress=cells,
-        )
+    case = Case(solver=chosen, budget=budget, pair=pair)
+    note(
+        f"single runs are checked first; then come {2 * (plan.runs + plan.preparation):,} "
+        f"trainings, {2 * plan.preparation:,} of them to fix the attack"
+    )
+    try:
+        with iterations_bar("checks") as checks, cells_bar("trainings") as cells:
+            result = audit_two_worlds(
+                case, plan, folder=output, jobs=jobs, progress=cells, checking=checks
+            )
+    except KeyboardInterrupt:
+        if output is not None:
+            note("interrupted; the same command goes on")
+        raise
     _show(result, output, json)
 
 
@@ -323,7 +331,7 @@ def _configuration(
     usual: float,
     is_small: bool,
     **options: Any,
-) -> "tuple[Solver, Budget]":
+) -> "tuple[Solver, Budget | None]":
     """Return the solver and the budget that options ask for, or those of a release."""
     from tacit.audit.worlds import DELTA, PAPER_EPSILON, audited_solver
     from tacit.errors import InvalidParameter
@@ -342,11 +350,11 @@ def _configuration(
         raise InvalidParameter("--like takes everything from a release; leave other options out")
     release = load_release(like)
     certificate = release.certificate
-    settings = dict(release.facts.settings)
+    chosen = audited_solver(release.facts.solver, is_small=False, **release.facts.settings)
     if certificate.epsilon is None:
         raise InvalidParameter(f"{like} claims nothing: there is no claim to audit")
-    settings.pop("epsilon_i", None)
-    chosen = audited_solver(release.facts.solver, is_small=False, **settings)
+    if getattr(chosen, "epsilon_i", None) is not None:
+        return chosen, None  # the paper's own parameters say how much noise there is
     return chosen, Budget.from_epsilon(certificate.epsilon, certificate.delta)
 
 
@@ -390,7 +398,7 @@ def _check_output(output: Path | None) -> None:
 
 
 def _show(result: "Result", output: Path | None, json: bool) -> None:
-    from tacit.audit.report import check_rows, rows, write_report
+    from tacit.audit.report import check_rows, rows, weakness, write_report
     from tacit.audit.verdict import OWNER, Verdict
 
     files = write_report(output, result) if output is not None else []
@@ -404,8 +412,12 @@ def _show(result: "Result", output: Path | None, json: bool) -> None:
             say("checks of single runs:")
             say(table(checks))
         say(f"verdict: {result.verdict.words}")
+        for reason in result.reasons:
+            say(f"  {reason}")
         if files:
             say(f"written to {output}: {', '.join(file.name for file in files)}")
         note(OWNER)
+    if weak := weakness(result):
+        warn(weak)
     if result.verdict is Verdict.VIOLATED:
         raise typer.Exit(1)

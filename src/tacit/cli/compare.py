@@ -75,10 +75,14 @@ def compare(
     )
     require("matplotlib.figure", extra="plots")
     ratings = read(source, scale, columns, separator, duplicates, missing, outside)
-    with cells_bar("trainings") as cells:
-        comparison = run_comparison(
-            ratings, plan, source=source, folder=output, threads=threads, progress=cells
-        )
+    try:
+        with cells_bar("trainings") as cells:
+            comparison = run_comparison(
+                ratings, plan, source=source, folder=output, threads=threads, progress=cells
+            )
+    except KeyboardInterrupt:
+        note("interrupted; the same command goes on")
+        raise
     files = write_comparison(output, comparison)
     if json:
         emit_json(comparison.to_dict() | {"files": [str(file) for file in files]})

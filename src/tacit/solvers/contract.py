@@ -81,7 +81,7 @@ PLAIN = Session()
 """A session with nothing special."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Profiles:
     """Users or items: ids, biases (n) and factors (n × k), in the order of the ratings' ids.
 
@@ -95,7 +95,7 @@ class Profiles:
     variances: npt.NDArray[np.float32] | None = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fit:
     """What a solver returns. A rating is predicted as mean + bias + bias + ⟨factors, factors⟩.
 
@@ -128,6 +128,10 @@ class Fit:
     private_items: Profiles | None = None
     ledger: Ledger
     owner_view: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        # Some of it is private, and all of it is long.
+        return f"Fit(solver={self.solver!r}, status={self.ledger.status.value!r})"
 
     def predict(
         self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]
