@@ -48,29 +48,22 @@ SolverOption = Annotated[
 ]
 
 
-def _number(help_text: str) -> Any:
-    option = number_option(help_text)
-    option.rich_help_panel = CONFIGURATION
-    return option
-
-
-def _count(help_text: str) -> Any:
-    option = count_option(help_text)
-    option.rich_help_panel = CONFIGURATION
-    return option
-
-
 EpsilonOption = Annotated[
     float | None,
-    _number(
-        "Overall ε; 20 for two-worlds, 5 for one-run and attack, 1 for the paper when omitted."
+    number_option(
+        "Overall ε; 20 for two-worlds, 5 for one-run and attack, 1 for the paper when omitted.",
+        panel=CONFIGURATION,
     ),
 ]
-DeltaOption = Annotated[float | None, _number("Overall δ; 1e-5 when omitted.")]
-FactorsOption = Annotated[int | None, _count("Factors of a profile.")]
-IterationsOption = Annotated[int | None, _count("Steps or rounds.")]
-StepOption = Annotated[float | None, _number("Size of a step.")]
-RegularizationOption = Annotated[float | None, _number("Strength of the regularization.")]
+DeltaOption = Annotated[
+    float | None, number_option("Overall δ; 1e-5 when omitted.", panel=CONFIGURATION)
+]
+FactorsOption = Annotated[int | None, count_option("Factors of a profile.", panel=CONFIGURATION)]
+IterationsOption = Annotated[int | None, count_option("Steps or rounds.", panel=CONFIGURATION)]
+StepOption = Annotated[float | None, number_option("Size of a step.", panel=CONFIGURATION)]
+RegularizationOption = Annotated[
+    float | None, number_option("Strength of the regularization.", panel=CONFIGURATION)
+]
 MaskOption = Annotated[
     bool,
     typer.Option(

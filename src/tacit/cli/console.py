@@ -10,7 +10,7 @@ import typer
 from tacit import _json
 
 
-def number_option(help_text: str) -> Any:
+def number_option(help_text: str, *, panel: str | None = None) -> Any:
     """Return an option that takes a number; a bad one is told what was expected and what came."""
 
     def number(text: str | float) -> float:
@@ -19,10 +19,10 @@ def number_option(help_text: str) -> Any:
         except ValueError:
             raise typer.BadParameter(f"expected a number, got {text!r}") from None
 
-    return typer.Option(parser=number, metavar="NUMBER", help=help_text)
+    return typer.Option(parser=number, metavar="NUMBER", help=help_text, rich_help_panel=panel)
 
 
-def count_option(help_text: str, *names: str) -> Any:
+def count_option(help_text: str, *names: str, panel: str | None = None) -> Any:
     """Return an option that takes a whole number, under its own name or under `names`."""
 
     def count(text: str | int) -> int:
@@ -31,7 +31,9 @@ def count_option(help_text: str, *names: str) -> Any:
         except ValueError:
             raise typer.BadParameter(f"expected a whole number, got {str(text)[:40]!r}") from None
 
-    return typer.Option(*names, parser=count, metavar="COUNT", help=help_text)
+    return typer.Option(
+        *names, parser=count, metavar="COUNT", help=help_text, rich_help_panel=panel
+    )
 
 
 Json = Annotated[

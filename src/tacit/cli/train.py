@@ -1,7 +1,7 @@
 """`tacit train`: ratings in, a release with its certificate out."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -27,18 +27,6 @@ Number = float | None
 Count = int | None
 
 ALS, PAPER = "Options of --solver als", "Options of --solver paper"
-
-
-def _paper(help_text: str) -> Any:
-    option = number_option(help_text)
-    option.rich_help_panel = PAPER
-    return option
-
-
-def _paper_count(help_text: str) -> Any:
-    option = count_option(help_text)
-    option.rich_help_panel = PAPER
-    return option
 
 
 def train(
@@ -127,9 +115,15 @@ def train(
             help="Write the item profiles, never noised and private, to a Parquet file.",
         ),
     ] = None,
-    epsilon_i: Annotated[Number, _paper("ε of one iteration, instead of --epsilon.")] = None,
-    delta_i: Annotated[Number, _paper("δ of one iteration; 0.01 when omitted.")] = None,
-    norm_bound: Annotated[Number, _paper("Norm bound C of profiles; 1 when omitted.")] = None,
+    epsilon_i: Annotated[
+        Number, number_option("ε of one iteration, instead of --epsilon.", panel=PAPER)
+    ] = None,
+    delta_i: Annotated[
+        Number, number_option("δ of one iteration; 0.01 when omitted.", panel=PAPER)
+    ] = None,
+    norm_bound: Annotated[
+        Number, number_option("Norm bound C of profiles; 1 when omitted.", panel=PAPER)
+    ] = None,
     centre: Annotated[
         str | None,
         typer.Option(
@@ -139,17 +133,20 @@ def train(
         ),
     ] = None,
     tau: Annotated[
-        Number, _paper("Range that the noise is scaled for; the scale's when omitted.")
+        Number,
+        number_option("Range that the noise is scaled for; the scale's when omitted.", panel=PAPER),
     ] = None,
     tolerance: Annotated[
         Number,
-        _paper(
+        number_option(
             "Stop when the training error falls by less within --patience iterations: depends "
-            "on the ratings, the claim does not cover it."
+            "on the ratings, the claim does not cover it.",
+            panel=PAPER,
         ),
     ] = None,
     patience: Annotated[
-        Count, _paper_count("Iterations that --tolerance looks back on; 15 when omitted.")
+        Count,
+        count_option("Iterations that --tolerance looks back on; 15 when omitted.", panel=PAPER),
     ] = None,
     json: Json = False,
 ) -> None:
