@@ -14,7 +14,7 @@ def test_present_module_is_returned() -> None:
 
 @pytest.mark.parametrize("module", ["no_such_package", "no_such_package.part"])
 def test_missing_package_names_the_extra(module: str) -> None:
-    with pytest.raises(MissingExtra, match=r"needs no_such_package.*pip install 'tacit\[plots\]'"):
+    with pytest.raises(MissingExtra, match=r"needs no_such_package.*pip install '\.\[plots\]'"):
         require(module, extra="plots")
 
 

@@ -51,6 +51,6 @@ def deviations(
 def _known(part: Any) -> Any:
     if part is None:
         raise InvalidParameter(
-            "these profiles do not tell how sure they are; train with --uncertainty"
+            "these profiles do not tell how sure they are; train with uncertainty (--uncertainty)"
         )
     return part

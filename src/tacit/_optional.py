@@ -15,5 +15,6 @@ def require(module: str, extra: str) -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise MissingExtra(
-            f"this needs {package}, which is not installed; run: pip install 'tacit[{extra}]'"
+            f"this needs {package}, which is not installed; install Tacit with its extra, in a "
+            f"clone: pip install '.[{extra}]'"
         ) from None

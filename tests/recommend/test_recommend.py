@@ -231,6 +231,8 @@ def test_unknown_ids_are_refused_by_name() -> None:
         recommender.similar(11)
     with pytest.raises((InvalidParameter, InvalidDocument), match="whole numbers"):
         recommender.recommend(["somebody"])
+    with pytest.raises(InvalidParameter, match="in a list"):
+        recommender.recommend("somebody")
     with pytest.raises(InvalidParameter, match="count"):
         recommender.recommend([10], 0)
 
@@ -325,6 +327,7 @@ def test_exports(tmp_path: Path) -> None:
     frame = pl.read_parquet(tmp_path / "flat" / "items.parquet")
     assert frame.columns == ["item_id", "bias", "factor_0", "factor_1"]
     assert np.array_equal(frame["factor_1"].to_numpy(), fit.items.factors[:, 1])
+    assert json.loads((tmp_path / "flat" / "facts.json").read_text()) == {"mean": fit.mean}
     with pytest.raises(InvalidDocument, match="exists already"):
         export_release(whole, Form.NPZ, tmp_path / "r.npz")
     with pytest.raises(InvalidDocument, match="cannot write"):

@@ -35,10 +35,18 @@ def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
 def iterations_bar(title: str) -> Iterator[Callable[[int, int], None]]:
     """Yield a function to call with the iterations done and in all: count, rate and time left.
 
-    Draws nothing until it is called.
+    Draws nothing until it is called. Without a terminal, a line now and then tells how far it is.
     """
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        said = monotonic()
+
+        def line(done: int, total: int) -> None:
+            nonlocal said
+            if monotonic() - said > LINE_SECONDS and done < total:
+                said = monotonic()
+                note(f"{title}: {done} of {total}")
+
+        yield line
         return
     from rich.console import Console
     from rich.progress import (

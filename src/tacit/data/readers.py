@@ -175,7 +175,7 @@ def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
     if policy.outside is Outside.ERROR and outside:
         raise InvalidDocument(
             f"{outside:,} of {rows:,} ratings are not on the scale {policy.scale}; declare the "
-            "right scale, or say what to do with them: outside=clip or outside=drop"
+            "right scale, or say what to do with them: outside clip or drop"
         )
     together = np.concatenate(codes)
     if not together.size:

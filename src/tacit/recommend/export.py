@@ -29,7 +29,8 @@ class Form(StrEnum):
 def export_release(release: Release, form: Form, output: str | Path) -> dict[str, Any]:
     """Write a release in another form to a new file or folder, and return facts about it.
 
-    - `parquet`: a folder with items.parquet and users.parquet, one column for each factor;
+    - `parquet`: a folder with items.parquet and users.parquet, one column for each factor, and
+      facts.json with the mean;
     - `npz`: numpy arrays of ids, biases and factors, and the mean; both with variances, if any;
     - `ann`: a folder with a Voyager index of the items for inner products, and their ids.
     """
@@ -40,7 +41,7 @@ def export_release(release: Release, form: Form, output: str | Path) -> dict[str
     tables = {role: table for role, table in sides.items() if table is not None}
     try:
         if form is Form.PARQUET:
-            return _to_parquet(tables, output)
+            return _to_parquet(release, tables, output)
         if form is Form.NPZ:
             return _to_npz(release, tables, output)
         return _to_ann(release, output)
@@ -48,7 +49,7 @@ def export_release(release: Release, form: Form, output: str | Path) -> dict[str
         raise InvalidDocument(f"cannot write {output}: {error.strerror}") from None
 
 
-def _to_parquet(tables: dict[str, Table], output: Path) -> dict[str, Any]:
+def _to_parquet(release: Release, tables: dict[str, Table], output: Path) -> dict[str, Any]:
     output.mkdir()
     for role, table in tables.items():
         columns = {f"{role}_id": table.ids, "bias": pl.Series(table.biases)}
@@ -59,7 +60,11 @@ def _to_parquet(tables: dict[str, Table], output: Path) -> dict[str, Any]:
             for number in range(table.variances.shape[1]):
                 columns[f"variance_{number}"] = pl.Series(table.variances[:, number])
         pl.DataFrame(columns).write_parquet(output / f"{role}s.parquet")
-    return {"files": [f"{role}s.parquet" for role in tables]}
+    facts = {"mean": release.facts.mean, "residual_variance": release.facts.residual_variance}
+    _json.write(
+        output / "facts.json", {key: each for key, each in facts.items() if each is not None}
+    )
+    return {"files": [*(f"{role}s.parquet" for role in tables), "facts.json"]}
 
 
 def _to_npz(release: Release, tables: dict[str, Table], output: Path) -> dict[str, Any]:

@@ -212,6 +212,8 @@ class Recommender:
 
 
 def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:
+    if isinstance(ids, str):
+        raise InvalidParameter("give ids in a list, even a single one")
     try:
         return ids if isinstance(ids, pl.Series) else pl.Series(list(ids))
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
