@@ -349,6 +349,7 @@ def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "iterations"), [("gradient", 150), ("als", 12)])
 def test_a_preview_estimates_the_time(tmp_path: Path, name: str, iterations: int) -> None:
     ratings = synthetic_ratings("100k")

@@ -92,6 +92,7 @@ def no_clipping(patch: Patch) -> None:
     patch.setattr(clipped.ClippedSums, "__init__", init)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "name", "check"),
     [
@@ -196,6 +197,7 @@ class ExactMean(BiasSolver):
         return replace(super().fit(ratings, budget, session), mean=float(ratings.values().mean()))
 
 
+@pytest.mark.slow
 def test_an_exact_mean_in_the_release_is_caught_twice() -> None:
     assert failed("bias", ExactMean()) == ["no other way out"]
     assert is_seen_by_scores("bias", View.RELEASE, ExactMean())

@@ -42,7 +42,9 @@ def test_who_sees_the_release_alone_learns_no_more(name: str) -> None:
     assert 0.5 < result.mu / result.claim.mu < 1  # nearly all of it is in the profiles
 
 
-@pytest.mark.parametrize("view", View)
+@pytest.mark.parametrize(
+    "view", [View.TRANSCRIPT, pytest.param(View.RELEASE, marks=pytest.mark.slow)]
+)
 def test_the_paper_is_caught_by_its_counterexample(view: View) -> None:
     """At ε_opt = 1, by runs alone: no check of single runs is needed."""
     runs = 200 if view is View.TRANSCRIPT else 600

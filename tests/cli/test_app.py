@@ -37,6 +37,7 @@ def test_version(tacit: RunTacit) -> None:
     assert tacit("--version").stdout == f"tacit {package.__version__}\n"
 
 
+@pytest.mark.slow
 def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
     start = time.monotonic()
     result = tacit("demo", timeout=120)

@@ -38,6 +38,7 @@ def audit(tacit: RunTacit) -> Audit:
     return run
 
 
+@pytest.mark.slow
 def test_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
     arguments = ("two-worlds", "--solver", "paper", "--runs", "200", "-o", tmp_path / "a")
     run = audit(*arguments, "--json", code=1)
@@ -54,6 +55,7 @@ def test_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
     assert "FAILED" in again.stdout and "owner's own view" in again.stderr
 
 
+@pytest.mark.slow
 def test_a_sound_solver_is_not(audit: Audit) -> None:
     run = audit("two-worlds", "--solver", "bias", "--runs", "200", "--confidence", "0.999")
     assert "verdict: no evidence against the claim" in run.stdout
@@ -77,6 +79,7 @@ def test_one_run_and_attack(audit: Audit, tmp_path: Path) -> None:
     assert facts["true_positive_rate_bound"] < 1 and "not protected" in facts["existence"]
 
 
+@pytest.mark.slow
 def test_a_release_tells_what_to_audit(tacit: RunTacit, audit: Audit, tmp_path: Path) -> None:
     ratings, release = tmp_path / "ratings.csv", tmp_path / "release"
     random_ratings(1).to_frame().write_csv(ratings)

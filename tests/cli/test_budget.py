@@ -133,6 +133,7 @@ def test_a_plot_of_one_release_shows_a_point(tmp_path: Path) -> None:
     assert "<use" in (tmp_path / "one.svg").read_text()
 
 
+@pytest.mark.slow
 def test_plot_errors_leave_nothing_behind(tacit: RunTacit, tmp_path: Path) -> None:
     call = "budget calibrate --epsilon 1 --plot".split()
     names = ["curve.txt", "curve", "curve.pgf", "absent/curve.png", f"{'a' * 253}.png"]

@@ -48,6 +48,7 @@ def test_verify_and_statuses(tacit: RunTacit, tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "one of" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_keys_and_signatures(tacit: RunTacit, tmp_path: Path) -> None:
     keys = json.loads(tacit("keygen", "-o", tmp_path / "k", "--json").stdout)
     assert keys["public_key"].endswith("k.pub")

@@ -41,6 +41,7 @@ def test_a_file_becomes_a_release(tacit: RunTacit, ratings: Path, tmp_path: Path
     assert pl.read_parquet(release / "users.parquet")["profile"].dtype == pl.Array(pl.Float32, 19)
 
 
+@pytest.mark.slow
 def test_options_of_als(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
     """Deviations come with a release when asked for, and features of the mask unless refused."""
     arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--iterations", 3
@@ -131,6 +132,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_ctrl_c_and_resume(tacit: RunTacit, tmp_path: Path) -> None:
     arguments = [
         "train", "synthetic:100k", "--epsilon", "5", "-o", str(tmp_path / "r"),

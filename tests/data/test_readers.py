@@ -176,6 +176,7 @@ def test_ids_that_turn_into_text_late_are_text(tmp_path: Path) -> None:
     assert ratings.user_ids.dtype == pl.String and len(ratings) == 20_001
 
 
+@pytest.mark.slow
 def test_long_input_comes_in_pieces() -> None:
     """More rows than are in memory at a time, with numbers far apart and with text."""
     count = 2_500_000

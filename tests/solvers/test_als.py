@@ -45,6 +45,7 @@ def movielens(real_set: Any) -> Split:
     return random_split(load("ml-100k"), 0.1, seed=5)
 
 
+@pytest.mark.slow
 def test_it_is_never_much_worse_than_biases(synthetic: Split) -> None:
     """Whom people rate tells nothing about taste here, and at a small ε factors are lost in noise:
     it must find out by itself that biases are all there is."""
