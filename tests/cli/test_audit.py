@@ -75,6 +75,7 @@ def test_one_run_and_attack(audit: Audit, tmp_path: Path) -> None:
     assert facts.keys() >= KEYS and facts["canaries"] > 30 and facts["runs"] == 1
     command = ("attack", *common, "--values", "2:4", "--epsilon", "5")
     facts = json.loads(audit(*command, "--solver", "gradient").stdout)
+    assert facts.keys() >= KEYS
     assert facts["mu_between_values"] == pytest.approx(facts["claimed_mu"] / 2, rel=1e-6)
     assert facts["true_positive_rate_bound"] < 1 and "not protected" in facts["existence"]
 
@@ -91,7 +92,8 @@ def test_a_release_tells_what_to_audit(tacit: RunTacit, audit: Audit, tmp_path: 
     assert facts["claimed_epsilon"] == pytest.approx(3, rel=1e-3)
     paper = tmp_path / "paper"
     tacit("train", ratings, "--scale", "1:5:1", "--solver", "paper", "--epsilon", 1, "-o", paper)
-    run = audit("one-run", ratings, "--scale", "1:5:1", "--like", paper, "--json")
+    sure = ("--scale", "1:5:1", "--confidence", "0.999999", "--json")
+    run = audit("one-run", ratings, "--like", paper, *sure)
     assert json.loads(run.stdout)["claimed_mu"] == load_release(paper).certificate.mu
     refused = audit(*arguments, "--epsilon", "5", code=2)
     assert "leave other options out" in refused.stderr

@@ -104,11 +104,18 @@ class Attack:
         return gaussian.true_positive_rate(FALSE_POSITIVES, self.mu)
 
     @property
+    def correct(self) -> int:
+        """How many guesses, one for each target, were correct."""
+        return int((self.guessed == self.coins).sum())
+
+    @property
     def lower_bound_mu(self) -> float:
         """What the guesses prove about the μ between the two values."""
-        correct = int((self.guessed == self.coins).sum())
         count = self.coins.size
-        return bounds.one_run_mu(count, count, correct, confidence=self.confidence)
+        return bounds.one_run_mu(count, count, self.correct, confidence=self.confidence)
+
+    def _epsilon(self, mu: float) -> float:
+        return gaussian.epsilon(self.claim.delta, mu) if mu > 0 else 0.0
 
     @property
     def mu_most(self) -> float:
@@ -145,8 +152,16 @@ class Attack:
             "true_positive_rate_error": self.hits_error,
             "true_positive_rate_bound": self.hits_bound,
             "existence": EXISTENCE[Unit.VALUE],
+            "lower_bound": bounds.one_run_epsilon(
+                self.coins.size,
+                self.coins.size,
+                self.correct,
+                delta=self.claim.delta,
+                confidence=self.confidence,
+            ),
             "lower_bound_mu": self.lower_bound_mu,
             "lower_bound_mu_most": self.mu_most,
+            "lower_bound_gaussian": self._epsilon(self.lower_bound_mu),
             "confidence": self.confidence,
             "runs": 1,
             "verdict": self.verdict,
