@@ -1,8 +1,12 @@
 """Drawings with matplotlib, which the extra `plots` brings."""
 
 import io
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from tacit import _json
+from tacit._files import replace_file
 from tacit._optional import require
 
 # Colours that people with colour blindness can tell apart (Okabe and Ito).
@@ -21,3 +25,25 @@ def saved(drawing: Any, ending: str) -> bytes:
     metadata = {"Date": None} if ending == "svg" else None
     drawing.savefig(content, format=ending, dpi=110, metadata=metadata)
     return content.getvalue()
+
+
+def write_drawn(
+    stem: Path,
+    document: dict[str, Any],
+    drawing: Any,
+    page: Callable[[bytes], bytes],
+    *,
+    is_private: bool = False,
+) -> list[Path]:
+    """Write a result as .json, .png, .svg and, around the svg, .html; older ones are replaced."""
+    svg = saved(drawing, "svg")
+    contents = {
+        "json": _json.dumps(document).encode(),
+        "png": saved(drawing, "png"),
+        "svg": svg,
+        "html": page(svg),
+    }
+    paths = [stem.with_name(f"{stem.name}.{ending}") for ending in contents]
+    for path, content in zip(paths, contents.values(), strict=True):
+        replace_file(path, content, is_private=is_private)
+    return paths

@@ -87,7 +87,7 @@ def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.verdict is Verdict.VIOLATED
 
 
-def test_guesses_are_the_surest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_guesses_are_the_surest() -> None:
     result = audit_one_run(
         make_solver("bias"), BUDGET, own_canaries(60), guesses=10, confidence=0.9
     )

@@ -19,13 +19,11 @@ from tacit import _validate
 from tacit.audit import bounds
 from tacit.audit.one_run import Canaries, Coins, Scores, toss
 from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
-from tacit.audit.worlds import DELTA
 from tacit.data.scale import Scale
 from tacit.privacy.accounting import gaussian
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease, Rows
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.units import Unit
 from tacit.solvers.contract import Fit, Profiles, Session, Solver, settings
 from tacit.solvers.gradient import VALUE_LEVELS
 
@@ -34,9 +32,7 @@ FALSE_POSITIVES = 0.01
 
 SHADOWS = 2
 
-EXISTENCE = {
-    Unit.VALUE: "not protected: who rated what is public under this unit",
-}
+EXISTENCE = "not protected: who rated what is public under unit value"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,7 +147,7 @@ class Attack:
             "true_positive_rate": self.hits,
             "true_positive_rate_error": self.hits_error,
             "true_positive_rate_bound": self.hits_bound,
-            "existence": EXISTENCE[Unit.VALUE],
+            "existence": EXISTENCE,
             "lower_bound": bounds.one_run_epsilon(
                 self.coins.size,
                 self.coins.size,
@@ -198,10 +194,9 @@ def attack(
     # Items that are never released are those of the attacker's own training.
     items = fits[0].items or fits[1].private_items
     guesses = [_predicted(fit, items if fit is fits[0] else None, targets) for fit in fits]
-    delta = budget.delta if budget else getattr(solver, "delta", DELTA)
     return Attack(
         solver=solver,
-        claim=claim_of(fits[0].ledger, solver, budget, delta),
+        claim=claim_of(fits[0].ledger, solver, budget),
         targets=targets,
         shadows=shadows,
         confidence=confidence,

@@ -20,7 +20,7 @@ from tacit import _validate
 from tacit.audit import bounds
 from tacit.audit.transcript import Diverged, Transcript, play, watch
 from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
-from tacit.audit.worlds import DELTA, banded, matching
+from tacit.audit.worlds import banded, matching
 from tacit.data.ratings import Ratings
 from tacit.errors import CheckFailed, InvalidParameter
 from tacit.privacy.accounting import gaussian
@@ -40,6 +40,9 @@ EPSILON = 5.0
 SUSPECTED = 1.5
 """Guesses are as many as show most if canaries leak so many times the claimed μ: hardly worse than
 the best number if the claim is tight, and far better if it is violated."""
+
+_USUAL_BEST = 0.97
+"""Share of correct guesses that a claim should be refutable with."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -105,10 +108,6 @@ def own_canaries(count: int, *, low: float | None = None, high: float | None = N
     return replace(whole, places=np.array(places))
 
 
-_USUAL_BEST = 0.97
-"""Share of correct guesses that a claim should be refutable with."""
-
-
 def toss(count: int) -> Coins:
     """Return fair coins from the operating system."""
     bits = np.unpackbits(np.frombuffer(os.urandom(-(-count // 8)), dtype=np.uint8))
@@ -157,11 +156,6 @@ class OneRun:
     def verdict(self) -> Verdict:
         """Violated if so many correct guesses are too unlikely under the claimed curve."""
         return Verdict.VIOLATED if self.reasons else Verdict.NO_EVIDENCE
-
-    @property
-    def split_scores(self) -> tuple[Scores, Scores]:
-        """The scores of tails and of heads."""
-        return self.scores[~self.coins], self.scores[self.coins]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but coins and scores as JSON types."""
@@ -213,8 +207,7 @@ def audit_one_run(
     session = session or Session()
     coins = toss(count)
     run = watch(solver, canaries.world(coins), budget, session)
-    delta = budget.delta if budget else getattr(solver, "delta", DELTA)
-    claim = claim_of(run.fit.ledger, solver, budget, delta)
+    claim = claim_of(run.fit.ledger, solver, budget)
     try:
         ends = [
             play(run, solver, canaries.world(np.full(count, end)), budget, session)

@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from tacit import _json
-from tacit._drawing import COLOURS, canvas, saved
-from tacit._files import prepare_folder, replace_file
+from tacit._drawing import COLOURS, canvas, write_drawn
+from tacit._files import prepare_folder
 from tacit._html import page, picture, table
 from tacit._version import __version__
-from tacit.audit.attack import Attack
+from tacit.audit.attack import EXISTENCE, Attack
 from tacit.audit.one_run import OneRun
 from tacit.audit.two_worlds import TwoWorlds, View
 from tacit.audit.verdict import OWNER
@@ -39,17 +38,13 @@ class _Curve:
 def write_report(folder: Path, result: Result) -> list[Path]:
     """Write audit.json, .png, .svg and .html; older ones are replaced."""
     prepare_folder(folder)
-    drawing = draw(result)
-    contents = {
-        "json": _json.dumps(result.to_dict()).encode(),
-        "png": saved(drawing, "png"),
-        "svg": saved(drawing, "svg"),
-    }
-    contents["html"] = _page(result, contents["svg"])
-    paths = [folder / f"audit.{ending}" for ending in contents]
-    for path, content in zip(paths, contents.values(), strict=True):
-        replace_file(path, content, is_private=True)
-    return paths
+    return write_drawn(
+        folder / "audit",
+        result.to_dict(),
+        draw(result),
+        lambda svg: _page(result, svg),
+        is_private=True,
+    )
 
 
 def rows(result: Result) -> list[Row]:
@@ -145,7 +140,7 @@ def _attack_rows(result: Attack) -> list[Row]:
             f"{result.coins.size:,}",
             f"{2 * result.shadows} trainings of the attacker's own",
         ),
-        ("existence", "", result.to_dict()["existence"]),
+        ("existence", "", EXISTENCE),
     ]
 
 

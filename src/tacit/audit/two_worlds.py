@@ -34,7 +34,7 @@ from tacit.audit.transcript import (
     with_others,
 )
 from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
-from tacit.audit.worlds import DELTA, Case
+from tacit.audit.worlds import Case
 from tacit.errors import InvalidDocument
 from tacit.privacy.accounting import gaussian
 from tacit.solvers.contract import Fit, settings
@@ -189,8 +189,7 @@ def audit_two_worlds(
     plan = plan or Plan()
     jobs = job_count(jobs)
     findings, ledger = check_runs(case, checking)
-    delta = case.budget.delta if case.budget else getattr(case.solver, "delta", DELTA)
-    claim = claim_of(ledger, case.solver, case.budget, delta)
+    claim = claim_of(ledger, case.solver, case.budget)
     if not findings[0].passed:
         # A history of one world has no likelihood in the other.
         plan = replace(plan, view=View.RELEASE)

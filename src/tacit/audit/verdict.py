@@ -41,8 +41,13 @@ class Claim:
     status: str
 
 
-def claim_of(ledger: Ledger, solver: Solver, budget: Budget | None, delta: float) -> Claim:
+DELTA = 1e-5
+"""Where a claim is stated if neither a budget nor the solver says."""
+
+
+def claim_of(ledger: Ledger, solver: Solver, budget: Budget | None) -> Claim:
     """Return what is claimed for a run; the paper claims its own ε, from a bound of its own."""
+    delta = budget.delta if budget else getattr(solver, "delta", DELTA)
     certificate = Certificate.from_ledger(ledger, delta)
     if certificate.epsilon is None or certificate.mu is None:
         raise InvalidParameter(f"{solver.name} claims nothing: there is no claim to audit")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tacit.audit.verdict import DELTA
 from tacit.data import load
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
@@ -17,8 +18,6 @@ from tacit.privacy.budget import Budget
 from tacit.solvers.contract import Session, Solver
 from tacit.solvers.names import SOLVERS, make_solver
 from tacit.solvers.paper import PaperDescent, PaperSolver
-
-DELTA = 1e-5
 
 EPSILON = 20.0
 """What is audited with many runs when no ε is given; a small one needs far more of them."""

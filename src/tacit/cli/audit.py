@@ -139,11 +139,12 @@ def two_worlds(
     The noise is real. The verdict compares the whole measured trade-off of false alarms and misses
     with the claimed curve; exit code 1 says that the claim is violated.
     """
+    from tacit import _validate
     from tacit.audit.two_worlds import Plan, View, audit_two_worlds
     from tacit.audit.worlds import EPSILON, Case, chosen_pair, worst_pair
     from tacit.errors import InvalidParameter
 
-    plan = Plan(runs=runs, view=View(_one_of("view", view, View)), confidence=confidence)
+    plan = Plan(runs=runs, view=_validate.choice("view", view, View), confidence=confidence)
     chosen, budget = _configuration(
         solver,
         epsilon,
@@ -326,7 +327,8 @@ def _configuration(
     **options: Any,
 ) -> "tuple[Solver, Budget | None]":
     """Return the solver and the budget that options ask for, or those of a release."""
-    from tacit.audit.worlds import DELTA, PAPER_EPSILON, audited_solver
+    from tacit.audit.verdict import DELTA
+    from tacit.audit.worlds import PAPER_EPSILON, audited_solver
     from tacit.errors import InvalidParameter
     from tacit.privacy.budget import Budget
     from tacit.release.read import load_release
@@ -374,13 +376,6 @@ def _values(text: str | None) -> tuple[float | None, float | None]:
     except ValueError:
         raise typer.BadParameter(f"expected two numbers such as 1:5, got {text[:40]!r}") from None
     return low, high
-
-
-def _one_of(name: str, value: str, kinds: Any) -> str:
-    names = [kind.value for kind in kinds]
-    if value not in names:
-        raise typer.BadParameter(f"{name} must be one of {', '.join(names)}, got {value[:40]!r}")
-    return value
 
 
 def _check_output(output: Path | None) -> None:

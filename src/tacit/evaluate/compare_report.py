@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tacit import _json
-from tacit._drawing import COLOURS, canvas, saved
-from tacit._files import replace_file
+from tacit._drawing import COLOURS, canvas, write_drawn
 from tacit._html import page, picture, table
 from tacit.evaluate.compare import Comparison, Summary
 
@@ -18,17 +16,12 @@ _HEAD = ("solver", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "reca
 
 def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
     """Write compare.json, .png, .svg and .html; older ones are replaced."""
-    drawing = draw_comparison(comparison)
-    contents = {
-        "json": _json.dumps(comparison.to_dict()).encode(),
-        "png": saved(drawing, "png"),
-        "svg": saved(drawing, "svg"),
-    }
-    contents["html"] = _page(comparison, contents["svg"])
-    paths = [folder / f"compare.{ending}" for ending in contents]
-    for path, content in zip(paths, contents.values(), strict=True):
-        replace_file(path, content)
-    return paths
+    return write_drawn(
+        folder / "compare",
+        comparison.to_dict(),
+        draw_comparison(comparison),
+        lambda svg: _page(comparison, svg),
+    )
 
 
 def rows(comparison: Comparison) -> list[tuple[str, ...]]:
