@@ -179,7 +179,7 @@ tacit::Side side(const Matrix<const std::int16_t>& features, const Matrix<const 
 void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                    Vector<const std::int32_t> values, std::array<std::int32_t, 2> value_range,
                    std::array<std::int32_t, 2> prediction_range, std::size_t first,
-                   Matrix<const std::int16_t> row_features, Matrix<const float> row_lines,
+                   std::int32_t limit, Matrix<const std::int16_t> row_features, Matrix<const float> row_lines,
                    Matrix<const std::int16_t> column_features, Matrix<const float> column_lines,
                    Matrix<std::int64_t> row_sums, Matrix<std::int64_t> column_sums,
                    Vector<std::int64_t> squares, std::size_t begin, std::size_t end,
@@ -202,7 +202,9 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
   const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
   const tacit::Residuals pass{starts.data(),       columns.data(),      values.data(),
                               value_range[0],      value_range[1],      prediction_range[0],
-                              prediction_range[1], stride,              first};
+                              prediction_range[1], stride,              first,
+                              limit};
+  require(limit > 0, "the limit of a residual must be positive");
   require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
   require(pass.largest() <= tacit::Residuals::residual_max, "a residual could exceed 15 bits");
   require(std::max(-std::int64_t{pass.floor}, std::int64_t{pass.ceiling}) <=
@@ -329,8 +331,8 @@ NB_MODULE(_core, module) {
              "Exact integer sums of value times feature by row.");
 
   module.def("residual_sums", &residual_sums, "starts"_a, "columns"_a, "values"_a,
-             "value_range"_a, "prediction_range"_a, "first"_a, "row_features"_a, "row_lines"_a,
-             "column_features"_a, "column_lines"_a,
+             "value_range"_a, "prediction_range"_a, "first"_a, "limit"_a, "row_features"_a,
+             "row_lines"_a, "column_features"_a, "column_lines"_a,
              "row_sums"_a.noconvert(), "column_sums"_a.noconvert(), "squares"_a.noconvert(),
              "begin"_a, "end"_a, "portable"_a = false,
              "Exact sums of residual times feature, by row and by column.");

@@ -25,7 +25,8 @@ inline std::int32_t residual(const Residuals& pass, float prediction, std::int32
   const float raised = prediction > floor ? prediction : floor;
   const float inside = raised < ceiling ? raised : ceiling;
   const float rounded = (inside + rounder) - rounder;
-  return static_cast<std::int32_t>(rounded) - std::clamp(value, pass.lowest, pass.highest);
+  const auto whole = static_cast<std::int32_t>(rounded);
+  return std::clamp(whole - std::clamp(value, pass.lowest, pass.highest), -pass.limit, pass.limit);
 }
 
 // The prediction of a rating, in steps of the grid of values; the sum of 16-bit products is exact.
@@ -335,7 +336,9 @@ struct Pass {
     const __m512i value = _mm512_maskz_loadu_epi32(there, pass.values + entry);
     const __m512i cut = _mm512_min_epi32(_mm512_max_epi32(value, _mm512_set1_epi32(pass.lowest)),
                                          _mm512_set1_epi32(pass.highest));
-    return _mm512_maskz_sub_epi32(there, _mm512_cvtps_epi32(inside), cut);
+    const __m512i all = _mm512_maskz_sub_epi32(there, _mm512_cvtps_epi32(inside), cut);
+    return _mm512_min_epi32(_mm512_max_epi32(all, _mm512_set1_epi32(-pass.limit)),
+                            _mm512_set1_epi32(pass.limit));
   }
 
   // Add a row's features times a residual to the sums of a column.
@@ -406,7 +409,8 @@ void pass_vectors(const Residuals& pass, const Side& rows, const Side& columns, 
 }  // namespace
 
 std::int64_t Residuals::largest() const noexcept {
-  return std::max(std::int64_t{ceiling} - lowest, std::int64_t{highest} - floor);
+  const auto uncut = std::max(std::int64_t{ceiling} - lowest, std::int64_t{highest} - floor);
+  return std::min(std::int64_t{limit}, uncut);
 }
 
 void residual_sums(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,

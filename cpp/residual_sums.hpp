@@ -24,6 +24,7 @@ struct Residuals {
   std::int32_t floor, ceiling;   // a prediction is rounded and cut to lie between
   std::size_t stride;            // a multiple of 32
   std::size_t first;             // columns before it, at most 32, do not enter the prediction
+  std::int32_t limit;            // a residual beyond ± this counts as that
 
   static constexpr int norm = 1 << 14;
   static constexpr std::size_t stride_max = 8192;
@@ -43,7 +44,7 @@ struct ResidualOutput {
   std::int64_t* squares;       // rows, stored
 };
 
-// For each rating with residual r = prediction − value, of the rows in [begin, end):
+// For each rating with residual r = prediction − value, cut to ± limit, of the rows in [begin, end):
 //   row_sums[row]       = Σ r · columns.features[column]
 //   column_sums[column] += r · rows.features[row]
 //   squares[row]        = Σ r²

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _core, _parallel
+from tacit import _core, _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.privacy.events import Rows
@@ -28,6 +28,12 @@ NORM = _core.RESIDUAL_NORM
 
 _LARGEST = 1e30
 """Largest base, and inverse of the smallest factor, of a row."""
+
+SQUARE_BITS = 10
+"""Sums of squares are counted in steps of 2^−bits squared steps, so that noise is fine enough."""
+
+COUNT_BITS = 26
+"""Numbers of ratings are counted in steps of 2^−bits, for the same reason."""
 
 LANES = 32
 """Feature rows are padded to a multiple of this."""
@@ -165,7 +171,10 @@ class ResidualTables:
 
 
 class ResidualSums:
-    """The sums Σ r·f by user and by item: two tables of one pass, under unit `value`.
+    """The sums Σ r·f by user and by item, and if asked for Σ r²: the tables of one pass.
+
+    Under unit `rating` the pairs are private: tables have a row for every user and item, rated or
+    not, and no bound depends on how many ratings there are.
 
     Parameters
     ----------
@@ -181,6 +190,12 @@ class ResidualSums:
         Columns before it do not enter the prediction.
     reach
         Predictions are cut to the grid's ends widened by so many of its ranges.
+    limit
+        Residuals are cut to this, in steps of the grid; not at all when omitted.
+    unit
+        What neighbours differ by: the value of a rating, or a rating.
+    has_squares
+        Whether there is a third table, the sum of squared residuals.
     portable
         Use no special instructions; the result is the same.
     """
@@ -195,6 +210,9 @@ class ResidualSums:
         values: ValueGrid,
         first: int = 0,
         reach: float = 0.5,
+        limit: int | None = None,
+        unit: Unit = Unit.VALUE,
+        has_squares: bool = False,
         portable: bool = False,
     ) -> None:
         if users.width != items.width or (len(users.base), len(items.base)) != pairs.shape:
@@ -203,38 +221,75 @@ class ResidualSums:
         self._values, self._first, self._portable = values, first, portable
         beyond = math.ceil(values.range * reach)
         self._predictions = values.lowest - beyond, values.highest + beyond
-        if values.range + beyond > _core.RESIDUAL_MAX:
+        uncut = values.range + beyond
+        if limit is not None:
+            _validate.positive_integer("limit", limit, "it counts steps of the grid")
+        self._limit = uncut if limit is None else min(limit, uncut)
+        self._unit, self._has_squares = unit, has_squares
+        if self._limit > _core.RESIDUAL_MAX:
             raise InvalidParameter("a residual could exceed 15 bits; use fewer levels")
         if max(map(abs, self._predictions)) > _core.PREDICTION_MAX:
             raise InvalidParameter(
                 "the scale is too far from zero for its width; shift the ratings"
             )
         self.queries = (
-            self._query(purpose, Rows.USERS, pairs.user_counts),
-            self._query(purpose, Rows.ITEMS, pairs.item_counts),
+            self._query(purpose, Rows.USERS, pairs.user_counts, pairs.shape[1]),
+            self._query(purpose, Rows.ITEMS, pairs.item_counts, pairs.shape[0]),
         )
+        if has_squares:
+            self.queries += (self._squares_query(purpose),)
 
-    def _query(self, purpose: str, rows: Rows, counts: npt.NDArray[np.int64]) -> BoundedQuery:
-        grid = self._values
-        largest = grid.range + math.ceil(self._predictions[1] - grid.highest)
+    def _query(
+        self, purpose: str, rows: Rows, counts: npt.NDArray[np.int64], partners: int
+    ) -> BoundedQuery:
+        grid, limit = self._values, self._limit
+        if self._unit is Unit.RATING:
+            change, most = limit, partners
+            reason = (
+                "one rating more or less adds one residual to a row, which is cut, times a feature "
+                "row of length 1 at most"
+            )
+        else:
+            change, most = min(2 * limit, grid.range), int(counts.max(initial=0))
+            reason = (
+                "one value moves one residual by at most the range of the values, or twice its "
+                "limit if that is less, and so one row by at most that times the norm of one "
+                "feature row"
+            )
         return BoundedQuery(
             purpose=f"{purpose}, sums by {rows.value.removesuffix('s')}",
-            unit=Unit.VALUE,
+            unit=self._unit,
             rows=rows,
             shape=(counts.size, self._users.width),
             exponent=grid.exponent - (NORM.bit_length() - 1),
-            sensitivity=float(grid.range * NORM),
+            sensitivity=float(change * NORM),
             coordinates=self._users.width,
-            magnitude=max(1, int(counts.max(initial=0))) * largest * NORM,
-            reason="one value moves one residual by at most the range of the values, and so one "
-            "row by at most that times the norm of one feature row",
+            magnitude=max(1, most) * limit * NORM,
+            reason=reason,
+        )
+
+    def _squares_query(self, purpose: str) -> BoundedQuery:
+        pairs, limit = self._pairs, self._limit
+        most = math.prod(pairs.shape) if self._unit is Unit.RATING else pairs.columns.size
+        return BoundedQuery(
+            purpose=f"{purpose}, sum of squares",
+            unit=self._unit,
+            rows=Rows.TOTAL,
+            shape=(1, 1),
+            exponent=2 * self._values.exponent - SQUARE_BITS,
+            sensitivity=float(limit**2 << SQUARE_BITS),
+            coordinates=1,
+            magnitude=max(1, most) * limit**2 << SQUARE_BITS,
+            reason="a square lies between zero and that of the limit, and one rating has one",
         )
 
     def exact(
         self, values: npt.NDArray[np.int32], threads: int | None = None
     ) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return the sums by user and by item. Reads private data; the result is private too."""
+        """Return the tables of the queries. Reads private data; the result is private too."""
         tables = self.tables(values, threads)
+        if self._has_squares:
+            return tables.users, tables.items, np.array([[tables.squares << SQUARE_BITS]])
         return tables.users, tables.items
 
     def tables(self, values: npt.NDArray[np.int32], threads: int | None = None) -> ResidualTables:
@@ -263,6 +318,7 @@ class ResidualSums:
                 (grid.lowest, grid.highest),
                 self._predictions,
                 self._first,
+                self._limit,
                 rows.packed,
                 row_lines,
                 columns.packed,
@@ -280,6 +336,40 @@ class ResidualSums:
         both = row_sums, column_sums[0]
         users, items = both if pairs.by_user else both[::-1]
         return ResidualTables(users, items, int(squares.sum()))
+
+
+class RatingCounts:
+    """How many ratings each user and each item has: two tables, under unit `rating`.
+
+    One rating more or less changes one count of each table by 1.
+    """
+
+    def __init__(self, pairs: RatedPairs) -> None:
+        self._pairs = pairs
+        self.queries = tuple(
+            BoundedQuery(
+                purpose=f"numbers of ratings by {rows.value.removesuffix('s')}",
+                unit=Unit.RATING,
+                rows=rows,
+                shape=(count, 1),
+                exponent=-COUNT_BITS,
+                sensitivity=float(1 << COUNT_BITS),
+                coordinates=1,
+                magnitude=partners << COUNT_BITS,
+                reason="one rating more or less changes one count by 1",
+            )
+            for rows, count, partners in (
+                (Rows.USERS, pairs.shape[0], pairs.shape[1]),
+                (Rows.ITEMS, pairs.shape[1], pairs.shape[0]),
+            )
+        )
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return the counts, whatever the values. Reads private data; so is the result."""
+        counts = self._pairs.user_counts, self._pairs.item_counts
+        return tuple((each << COUNT_BITS)[:, None] for each in counts)
 
 
 def _aligned(rows: int, columns: int) -> npt.NDArray[np.int16]:

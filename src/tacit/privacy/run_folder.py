@@ -38,7 +38,7 @@ _BINDING, _START = 2**47, 2**47 + 1
 SECRET = ("key.json", "uses.jsonl", "state", "state.new")
 """What is erased when a run completes."""
 
-TOGETHER_MAX = 2
+TOGETHER_MAX = 3
 """Most events of one joint release."""
 
 

@@ -13,7 +13,7 @@ both be published (docs/proofs/gradient.md). Three things cost nothing and gain 
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -215,7 +215,7 @@ class GradientDescent:
     ) -> State:
         """Return the next state, from released gradients by user and by item."""
         sides = {name: _raw(state[name]) for name in ("users", "items")}
-        counts = {"users": self.pairs.user_counts, "items": self.pairs.item_counts}
+        counts = self.counts(state)
         after: State = {}
         for name, other, gradient, scale in (
             ("users", "items", released[0], noise[0]),
@@ -234,15 +234,19 @@ class GradientDescent:
             after[sums] = state[sums] + after[name] if is_averaged else state[sums]
         return after
 
+    def counts(self, state: State) -> dict[str, npt.NDArray[Any]]:
+        """Return how many ratings each row has: public under unit `value`."""
+        return {"users": self.pairs.user_counts, "items": self.pairs.item_counts}
+
     def _descend(
         self,
         rows: Rows,
         gradient: Rows,
         noise: float,
-        counts: npt.NDArray[np.int64],
+        counts: npt.NDArray[Any],
         others: Rows,
         shrink: npt.NDArray[np.float64],
-        other_counts: npt.NDArray[np.int64],
+        other_counts: npt.NDArray[Any],
     ) -> Rows:
         """Return rows after one step, given the other side's features and how they were shrunk."""
         solver = self._solver
