@@ -32,6 +32,7 @@ def residual_sums(
     value_range: tuple[int, int],
     prediction_range: tuple[int, int],
     first: int,
+    limit: int,
     row_features: npt.NDArray[np.int16],
     row_lines: npt.NDArray[np.float32],
     column_features: npt.NDArray[np.int16],

@@ -236,7 +236,7 @@ def _estimate(
     try:
         solver.fit(ratings, budget, Session(threads=threads, progress=progress))
     except _Enough:
-        efforts = solver.efforts if isinstance(solver, AlsSolver) else [1.0] * total
+        efforts = (solver.efforts if isinstance(solver, AlsSolver) else None) or [1.0] * total
         each = (marks[-1] - marks[2]) / sum(efforts[1:_TRIAL])
         return marks[1] - marks[0] + each * sum(efforts)
     return perf_counter() - marks[0]

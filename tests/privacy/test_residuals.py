@@ -249,6 +249,7 @@ def call_kernel(
         (GRID.lowest, GRID.highest),
         (GRID.lowest, GRID.highest),
         0,
+        GRID.range,
         users.packed,
         users.lines(1, 1),
         items.packed,

@@ -47,7 +47,7 @@ def test_the_pass_predicts_what_the_profiles_say(
     """The error that the pass sees is that of mean + biases + product at the same iterate."""
     ratings = random_ratings(3, users=50, items=30, scale=scale)
     solver = NonPrivateGradientSolver(factors=3, iterations=4)
-    descent = gradient.GradientDescent(solver, ratings, None)
+    descent = solver.descent(ratings, None)
     states = spied_states(monkeypatch)
     solver.fit(ratings)
     unit = ratings.scale.range / 4
@@ -63,7 +63,7 @@ def test_the_pass_predicts_what_the_profiles_say(
         errors = predicted - ratings.values()
         assert seen == pytest.approx(math.sqrt(np.mean(errors**2)), abs=2 * step / math.sqrt(12))
         # And the released table is the gradient of that error, but for the factor of a row.
-        features, shrink = gradient._raw(items)
+        features, shrink = descent._steps.features(items)
         expected = np.zeros_like(users)
         np.add.at(expected, rows, errors[:, None] * (features * shrink[:, None])[columns])
         assert np.abs(tables.users * (step / NORM) - expected).max() < 0.05 * ratings.scale.range

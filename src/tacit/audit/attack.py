@@ -230,11 +230,9 @@ def mu_between(ledger: Ledger, scale: Scale, low: float, high: float) -> float:
 
 def _predicted(fit: Fit, items: Profiles | None, targets: Canaries) -> npt.NDArray[np.float64]:
     """Return what a fit predicts for the targets, not cut to the scale."""
-    profiles = items or fit.items or fit.private_items
-    if profiles is None:
-        raise ValueError("there are no item profiles")
+    people, profiles = fit.known_users, items or fit.known_items
     users, rows = targets.users, targets.items
     products = np.einsum(
-        "nk,nk->n", fit.users.factors[users], profiles.factors[rows], dtype=np.float64
+        "nk,nk->n", people.factors[users], profiles.factors[rows], dtype=np.float64
     )
-    return np.asarray(fit.mean + fit.users.biases[users] + profiles.biases[rows] + products)
+    return np.asarray(fit.mean + people.biases[users] + profiles.biases[rows] + products)

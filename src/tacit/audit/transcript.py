@@ -196,6 +196,8 @@ def losses(history: Transcript) -> npt.NDArray[np.float64]:
 def released_numbers(fit: Fit) -> npt.NDArray[np.float64]:
     """Return every number of a fit that a release holds, in one row."""
     parts: list[Any] = [fit.mean, fit.residual_variance]
+    if fit.prior is not None:
+        parts += [fit.prior.residual_variance, fit.prior.variances]
     for side in (fit.users, fit.items):
         if side is not None:
             parts += [side.biases, side.factors, side.bias_variances, side.variances]

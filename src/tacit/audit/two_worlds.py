@@ -343,13 +343,14 @@ def _numbers(case: Case, fit: Fit) -> Scores:
     user, item = case.pair.user, case.pair.item
     numbers = released_numbers(fit)
     if numbers.size > _NUMBERS_MAX:
-        parts: list[Any] = [fit.mean, fit.users.biases[user], fit.users.factors[user]]
-        if fit.items is not None:
-            parts += [fit.items.biases[item], fit.items.factors[item]]
+        parts: list[Any] = [fit.mean]
+        for side, row in ((fit.users, user), (fit.items, item)):
+            if side is not None:
+                parts += [side.biases[row], side.factors[row]]
         numbers = np.concatenate([np.ravel(part) for part in parts]).astype(float)
-    if fit.items is None:
-        return numbers
     users, items = fit.users, fit.items
+    if users is None or items is None:
+        return numbers
     row = items.factors[:_PREDICTED] @ users.factors[user] + items.biases[:_PREDICTED]
     column = users.factors[:_PREDICTED] @ items.factors[item] + users.biases[:_PREDICTED]
     own = users.factors[user] @ items.factors[item] + users.biases[user] + items.biases[item]

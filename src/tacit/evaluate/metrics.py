@@ -87,7 +87,7 @@ def accuracy(fit: Fit, train: Ratings, test: Ratings, threads: int | None = None
 
 def _errors(fit: Fit, ratings: Ratings) -> npt.NDArray[np.float64]:
     """Return prediction minus rating, in the order of `by_user`."""
-    if len(ratings) == 0 or ratings.shape[0] != len(fit.users.ids):
+    if len(ratings) == 0 or ratings.shape[0] != len(fit.known_users.ids):
         raise InvalidParameter("evaluate on ratings of the same users and items, at least one")
     users, items, values = ratings.rows(), ratings.by_user.columns, ratings.values()
     errors = np.empty(len(ratings))
@@ -110,9 +110,7 @@ def _popularity(train: Ratings) -> npt.NDArray[np.int64]:
 def _ranking(
     fit: Fit, train: Ratings, test: Ratings, threads: int | None
 ) -> tuple[float | None, float | None]:
-    profiles = fit.items or fit.private_items
-    if profiles is None:
-        return None, None
+    profiles = fit.known_items
     relevant = test.values() >= test.scale.low + RELEVANT * test.scale.range
     hits = test.select(relevant) if relevant.any() else None
     if hits is None:
@@ -121,7 +119,7 @@ def _ranking(
     users = np.flatnonzero(wanted)
     starts, columns = _rows_of(train, users)
     best, _ = Catalogue(profiles.factors, profiles.biases).best(
-        fit.users.factors[users],
+        fit.known_users.factors[users],
         RECALL_AT,
         starts=starts,
         columns=columns,

@@ -26,7 +26,7 @@ from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
-from tacit.solvers.gradient import GradientDescent, GradientSolver
+from tacit.solvers.gradient import GradientSolver
 from tacit.solvers.paper import Centre, PaperDescent, PaperSolver
 
 Line = npt.NDArray[np.float64]
@@ -145,7 +145,7 @@ def gradient_history(
     Beside it, the μ of the events that the run booked.
     """
     gate = Gate(budget=budget, unit=Unit.VALUE, noise=noise, threads=threads)
-    descent = GradientDescent(solver, ratings, budget)
+    descent = solver.descent(ratings, budget)
     values, others = (
         descent.pairs.values(world, descent.grid, descent.middle)
         for world in (ratings, neighbour.ratings)

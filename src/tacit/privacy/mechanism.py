@@ -27,8 +27,8 @@ from tacit.privacy.query import BoundedQuery, JointMeasurement, Measurement
 from tacit.privacy.run_folder import TOGETHER_MAX, RunFolder
 from tacit.privacy.units import Unit
 
-RESERVE = 1e-5
-"""Share of ε and δ set aside for the sampler's error."""
+RESERVE = {Unit.VALUE: 1e-5, Unit.RATING: 1e-5, Unit.USER: 1e-3}
+"""Share of ε and δ set aside for the sampler's error. A person can touch whole tables."""
 
 
 class Gate:
@@ -37,7 +37,7 @@ class Gate:
     Parameters
     ----------
     budget
-        What all releases together may cost. A share of 1e-5 is set aside for the error of the
+        What all releases together may cost. A small share is set aside for the error of the
         sampler; the certificate of the ledger never exceeds the budget.
     unit
         The unit that every query must be bounded under.
@@ -67,7 +67,9 @@ class Gate:
             raise InvalidParameter("give a noise source or a run folder, which has its own")
         self.budget = budget
         self.unit = Unit(unit)
-        self.mu = calibrate(budget.epsilon * (1 - RESERVE), budget.delta * (1 - RESERVE))
+        self._reserve = RESERVE[self.unit]
+        rest = 1 - self._reserve
+        self.mu = calibrate(budget.epsilon * rest, budget.delta * rest)
         self._folder = folder
         self._noise = folder.noise if folder else noise or SecureNoise()
         self._noise.claim()
@@ -245,7 +247,7 @@ class Gate:
             raise BudgetExceeded(
                 "the shares of the releases add up to more than the budget; nothing was released"
             )
-        reserve = RESERVE / 4
+        reserve = self._reserve / 4
         if spent.error > reserve * min(1.0, self.budget.epsilon):
             raise BudgetExceeded(
                 "the releases touch too many coordinates for the share set aside for the "

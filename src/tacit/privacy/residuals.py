@@ -8,6 +8,7 @@ the same released history (docs/proofs/gradient.md).
 """
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,7 +34,7 @@ SQUARE_BITS = 10
 """Sums of squares are counted in steps of 2^−bits squared steps, so that noise is fine enough."""
 
 COUNT_BITS = 26
-"""Numbers of ratings are counted in steps of 2^−bits, for the same reason."""
+"""Numbers of ratings, and parts of the largest rating, are counted in steps of 2^−bits."""
 
 LANES = 32
 """Feature rows are padded to a multiple of this."""
@@ -99,12 +100,6 @@ class RatedPairs:
             centres = centres[self.columns if self.by_user else rows]
         return grid.quantise(ratings.scale.decode(side.codes) - centres)
 
-    def ranges(self, parts: int) -> list[tuple[int, int]]:
-        """Return ranges of rows with about equal numbers of pairs."""
-        even = np.linspace(0, self.columns.size, parts + 1)[1:-1]
-        edges = [0, *np.searchsorted(self.starts, even).tolist(), self.starts.size - 1]
-        return [(begin, end) for begin, end in pairwise(edges) if begin < end]
-
 
 class Side:
     """Users or items in a pass: feature rows on the grid, and how they predict.
@@ -150,12 +145,119 @@ class Side:
             raise InvalidParameter("profiles must be finite; use a smaller step size") from None
         self.packed.flags.writeable = False
 
+    def weighted(self, weights: npt.NDArray[np.int64], bits: int) -> "Side":
+        """Return the same predictions from features times weights/2^bits, cut towards zero."""
+        side = copy(self)
+        found = np.abs(self.packed) * weights[:, None] >> bits
+        side.packed = _aligned(*found.shape)
+        side.packed[:] = np.sign(self.packed) * found
+        side.packed.flags.writeable = False
+        side._shrink = self._shrink * np.maximum(weights, 1) / (1 << bits)
+        return side
+
     def lines(self, base_step: float, scale_step: float) -> npt.NDArray[np.float32]:
         """Return base and scale of each row in the units of a pass."""
         lines = np.empty((len(self.base), 2), dtype=np.float32)
         lines[:, 0] = self.base / base_step
         lines[:, 1] = (self._unit / scale_step) / self._shrink
         return lines
+
+
+class ResidualPass:
+    """How residuals are made from ratings and predictions, and added up.
+
+    Parameters
+    ----------
+    values
+        Grid of the values.
+    first
+        Columns before it do not enter the prediction.
+    reach
+        Predictions are cut to the grid's ends widened by so many of its ranges.
+    limit
+        Residuals are cut to this, in steps of the grid; not at all when omitted.
+    portable
+        Use no special instructions; the result is the same.
+    """
+
+    def __init__(
+        self,
+        values: ValueGrid,
+        *,
+        first: int = 0,
+        reach: float = 0.5,
+        limit: int | None = None,
+        portable: bool = False,
+    ) -> None:
+        self.grid, self._first, self._portable = values, first, portable
+        beyond = math.ceil(values.range * reach)
+        self._predictions = values.lowest - beyond, values.highest + beyond
+        self.limit = values.range + beyond
+        if limit is not None:
+            _validate.positive_integer("limit", limit, "it counts steps of the grid")
+            self.limit = min(limit, self.limit)
+        if self.limit > _core.RESIDUAL_MAX:
+            raise InvalidParameter("a residual could exceed 15 bits; use fewer levels")
+        if max(map(abs, self._predictions)) > _core.PREDICTION_MAX:
+            raise InvalidParameter(
+                "the scale is too far from zero for its width; shift the ratings"
+            )
+
+    def run(
+        self,
+        starts: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        values: npt.NDArray[np.int32],
+        rows: Side,
+        others: Side,
+        threads: int | None = None,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return Σ r·f by row and by column, and Σ r² by row, over compressed rows of ratings.
+
+        Values outside the grid count as its nearer end, so that bounds hold for any input. Reads
+        private data; the result is private too.
+        """
+        if values.shape != columns.shape or values.dtype != np.int32:
+            raise InvalidParameter("values must be one 32-bit integer for each pair")
+        step = math.ldexp(1.0, self.grid.exponent)
+        row_lines, column_lines = rows.lines(step, NORM * step), others.lines(step, NORM)
+        parts = _ranges(starts, columns.size, _parallel.thread_count(threads))
+        row_sums = np.empty((len(rows.base), rows.width), dtype=np.int64)
+        shape = (max(1, len(parts)), len(others.base), rows.width)
+        column_sums = np.zeros(shape, dtype=np.int64)
+        squares = np.empty(len(rows.base), dtype=np.int64)
+
+        def work(part: int, _: int) -> None:
+            _core.residual_sums(
+                starts,
+                columns,
+                values,
+                (self.grid.lowest, self.grid.highest),
+                self._predictions,
+                self._first,
+                self.limit,
+                rows.packed,
+                row_lines,
+                others.packed,
+                column_lines,
+                row_sums,
+                column_sums[part],
+                squares,
+                *parts[part],
+                portable=self._portable,
+            )
+
+        _parallel.for_ranges(work, len(parts), size=1, threads=max(1, len(parts)))
+        for more in column_sums[1:]:
+            column_sums[0] += more
+        return row_sums, column_sums[0], squares
+
+
+def _ranges(starts: npt.NDArray[np.int64], entries: int, parts: int) -> list[tuple[int, int]]:
+    """Return ranges of rows with about equal numbers of entries."""
+    even = np.linspace(0, entries, parts + 1)[1:-1]
+    edges = [0, *np.searchsorted(starts, even).tolist(), starts.size - 1]
+    return [(begin, end) for begin, end in pairwise(edges) if begin < end]
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,31 +320,18 @@ class ResidualSums:
         if users.width != items.width or (len(users.base), len(items.base)) != pairs.shape:
             raise InvalidParameter("the sides of a pass must fit the pairs and each other")
         self._pairs, self._users, self._items = pairs, users, items
-        self._values, self._first, self._portable = values, first, portable
-        beyond = math.ceil(values.range * reach)
-        self._predictions = values.lowest - beyond, values.highest + beyond
-        uncut = values.range + beyond
-        if limit is not None:
-            _validate.positive_integer("limit", limit, "it counts steps of the grid")
-        self._limit = uncut if limit is None else min(limit, uncut)
+        self._pass = ResidualPass(values, first=first, reach=reach, limit=limit, portable=portable)
         self._unit, self._has_squares = unit, has_squares
-        if self._limit > _core.RESIDUAL_MAX:
-            raise InvalidParameter("a residual could exceed 15 bits; use fewer levels")
-        if max(map(abs, self._predictions)) > _core.PREDICTION_MAX:
-            raise InvalidParameter(
-                "the scale is too far from zero for its width; shift the ratings"
-            )
-        self.queries = (
+        self.queries: tuple[BoundedQuery, ...] = (
             self._query(purpose, Rows.USERS, pairs.user_counts, pairs.shape[1]),
             self._query(purpose, Rows.ITEMS, pairs.item_counts, pairs.shape[0]),
+            *([self._squares_query(purpose)] if has_squares else []),
         )
-        if has_squares:
-            self.queries += (self._squares_query(purpose),)
 
     def _query(
         self, purpose: str, rows: Rows, counts: npt.NDArray[np.int64], partners: int
     ) -> BoundedQuery:
-        grid, limit = self._values, self._limit
+        grid, limit = self._pass.grid, self._pass.limit
         if self._unit is Unit.RATING:
             change, most = limit, partners
             reason = (
@@ -269,14 +358,14 @@ class ResidualSums:
         )
 
     def _squares_query(self, purpose: str) -> BoundedQuery:
-        pairs, limit = self._pairs, self._limit
+        pairs, limit = self._pairs, self._pass.limit
         most = math.prod(pairs.shape) if self._unit is Unit.RATING else pairs.columns.size
         return BoundedQuery(
             purpose=f"{purpose}, sum of squares",
             unit=self._unit,
             rows=Rows.TOTAL,
             shape=(1, 1),
-            exponent=2 * self._values.exponent - SQUARE_BITS,
+            exponent=2 * self._pass.grid.exponent - SQUARE_BITS,
             sensitivity=float(limit**2 << SQUARE_BITS),
             coordinates=1,
             magnitude=max(1, most) * limit**2 << SQUARE_BITS,
@@ -293,83 +382,83 @@ class ResidualSums:
         return tables.users, tables.items
 
     def tables(self, values: npt.NDArray[np.int32], threads: int | None = None) -> ResidualTables:
-        """Return the sums and the squared error. Reads private data; the result is private too.
-
-        Values outside the grid count as its nearer end, so that the bounds hold for any input.
-        """
-        pairs, grid = self._pairs, self._values
-        if values.shape != pairs.columns.shape or values.dtype != np.int32:
-            raise InvalidParameter("values must be one 32-bit integer for each pair")
-        step = math.ldexp(1.0, grid.exponent)
-        lines = self._users.lines(step, NORM * step), self._items.lines(step, NORM)
-        sides = (self._users, lines[0]), (self._items, lines[1])
-        (rows, row_lines), (columns, column_lines) = sides if pairs.by_user else sides[::-1]
-        width = rows.width
-        parts = pairs.ranges(_parallel.thread_count(threads))
-        row_sums = np.empty((len(rows.base), width), dtype=np.int64)
-        column_sums = np.zeros((max(1, len(parts)), len(columns.base), width), dtype=np.int64)
-        squares = np.empty(len(rows.base), dtype=np.int64)
-
-        def work(part: int, _: int) -> None:
-            _core.residual_sums(
-                pairs.starts,
-                pairs.columns,
-                values,
-                (grid.lowest, grid.highest),
-                self._predictions,
-                self._first,
-                self._limit,
-                rows.packed,
-                row_lines,
-                columns.packed,
-                column_lines,
-                row_sums,
-                column_sums[part],
-                squares,
-                *parts[part],
-                portable=self._portable,
-            )
-
-        _parallel.for_ranges(work, len(parts), size=1, threads=max(1, len(parts)))
-        for more in column_sums[1:]:
-            column_sums[0] += more
-        both = row_sums, column_sums[0]
+        """Return the sums and the squared error. Reads private data; the result is private too."""
+        pairs, sides = self._pairs, (self._users, self._items)
+        rows, others = sides if pairs.by_user else sides[::-1]
+        *both, squares = self._pass.run(pairs.starts, pairs.columns, values, rows, others, threads)
         users, items = both if pairs.by_user else both[::-1]
         return ResidualTables(users, items, int(squares.sum()))
 
 
-class RatingCounts:
-    """How many ratings each user and each item has: two tables, under unit `rating`.
+class RatingTotals:
+    """How many ratings each user and each item has, and Σ v and Σ v²: tables under unit `rating`.
 
-    One rating more or less changes one count of each table by 1.
+    Values are divided by the largest of their grid.
     """
 
-    def __init__(self, pairs: RatedPairs) -> None:
-        self._pairs = pairs
-        self.queries = tuple(
-            BoundedQuery(
-                purpose=f"numbers of ratings by {rows.value.removesuffix('s')}",
-                unit=Unit.RATING,
-                rows=rows,
-                shape=(count, 1),
-                exponent=-COUNT_BITS,
-                sensitivity=float(1 << COUNT_BITS),
-                coordinates=1,
-                magnitude=partners << COUNT_BITS,
-                reason="one rating more or less changes one count by 1",
-            )
-            for rows, count, partners in (
-                (Rows.USERS, pairs.shape[0], pairs.shape[1]),
-                (Rows.ITEMS, pairs.shape[1], pairs.shape[0]),
-            )
+    def __init__(self, pairs: RatedPairs, values: ValueGrid) -> None:
+        self._pairs, self._grid = pairs, values
+        sums = total_query(
+            "sums of ratings and of their squares", Unit.RATING, math.prod(pairs.shape)
+        )
+        self.queries = (
+            *(
+                BoundedQuery(
+                    purpose=f"numbers of ratings by {rows.value.removesuffix('s')}",
+                    unit=Unit.RATING,
+                    rows=rows,
+                    shape=(count, 1),
+                    exponent=-COUNT_BITS,
+                    sensitivity=float(1 << COUNT_BITS),
+                    coordinates=1,
+                    magnitude=partners << COUNT_BITS,
+                    reason="one rating more or less changes one count by 1",
+                )
+                for rows, count, partners in (
+                    (Rows.USERS, pairs.shape[0], pairs.shape[1]),
+                    (Rows.ITEMS, pairs.shape[1], pairs.shape[0]),
+                )
+            ),
+            sums,
         )
 
     def exact(
         self, values: npt.NDArray[np.int32], threads: int | None = None
     ) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return the counts, whatever the values. Reads private data; so is the result."""
+        """Return the tables of the queries. Reads private data; the result is private too."""
         counts = self._pairs.user_counts, self._pairs.item_counts
-        return tuple((each << COUNT_BITS)[:, None] for each in counts)
+        first, second = (each.sum() for each in scaled_powers(values, self._grid))
+        totals = np.array([[first, second]], dtype=np.int64)
+        return *((each << COUNT_BITS)[:, None] for each in counts), totals
+
+
+def scaled_powers(
+    values: npt.NDArray[np.int32], grid: ValueGrid
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return v and v² in parts of the grid's largest value, each at most 2^COUNT_BITS steps."""
+    largest = max(abs(grid.lowest), abs(grid.highest))
+    inside = np.clip(values, grid.lowest, grid.highest).astype(np.int64)
+    one = 1 << COUNT_BITS
+    return (
+        np.sign(inside) * (np.abs(inside) * one // largest),
+        inside * inside * one // (largest * largest),
+    )
+
+
+def total_query(purpose: str, unit: Unit, most: int, numbers: int = 2) -> BoundedQuery:
+    """Return the query of sums of so many numbers, none of them above 2^COUNT_BITS steps."""
+    one = 1 << COUNT_BITS
+    return BoundedQuery(
+        purpose=purpose,
+        unit=unit,
+        rows=Rows.TOTAL,
+        shape=(1, numbers),
+        exponent=-COUNT_BITS,
+        sensitivity=math.sqrt(numbers) * one * (1 + 2.0**-50),
+        coordinates=numbers,
+        magnitude=max(1, most) * one,
+        reason=f"one {unit.facts.member} adds at most 1 to each of {numbers} numbers",
+    )
 
 
 def _aligned(rows: int, columns: int) -> npt.NDArray[np.int16]:

@@ -10,9 +10,10 @@ import polars as pl
 
 from tacit.data.scale import Scale
 from tacit.privacy.certificate import Certificate
+from tacit.solvers.fold_in import Prior
 
 FORMAT = "tacit-release"
-VERSION = 2
+VERSION = 3
 """The newest version. A release is written in the oldest that has all that is in it."""
 
 CERTIFICATE, CARD = "certificate.json", "card.md"
@@ -47,6 +48,7 @@ class Facts:
     `users` and `items` count profiles; `factors` is their length; `mean` is added to every
     prediction. `user_ids` says what users are called: their ids, pseudonyms, or nothing (none).
     `residual_variance` is the variance of a rating's own error, where tables have variances.
+    `prior` is what may be assumed of a person who folds in, where there are no users.
     """
 
     solver: str
@@ -59,17 +61,22 @@ class Facts:
     items: int
     user_ids: str
     residual_variance: float | None = None
+    prior: Prior | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the facts as JSON types; those that are not there are left out."""
         facts = asdict(self)
-        if self.residual_variance is None:
-            del facts["residual_variance"]
+        for name in ("residual_variance", "prior"):
+            if facts[name] is None:
+                del facts[name]
+        if self.prior is not None:
+            facts["prior"]["variances"] = list(self.prior.variances)
         return facts
 
     def version(self, certificate: Certificate) -> int:
         """Return the oldest version of the format that a release of these facts fits in."""
-        return max(certificate.ledger.version, 1 if self.residual_variance is None else 2)
+        own = 3 if self.prior is not None else 1 if self.residual_variance is None else 2
+        return max(certificate.ledger.version, own)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

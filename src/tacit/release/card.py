@@ -3,6 +3,7 @@
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Status
 from tacit.release.bundle import ITEMS, USERS, Facts
+from tacit.solvers.fold_in import Prior
 
 _MEANING = {
     Status.PROVEN: "Its guarantee is proven.",
@@ -18,6 +19,31 @@ _CONTENTS = {
     Status.VOID: "No ratings are in these files, but whoever repeats the noise can take it off.",
     Status.NONE: "No ratings are in these files, but the profiles are exact functions of them.",
 }
+
+
+def _whom(files: list[str]) -> str:
+    """Return the options that say whom to recommend to."""
+    if USERS not in files:
+        return "--ratings OWN-RATINGS.csv"
+    return "--user ID" if ITEMS in files else "--user ID --items YOUR-ITEMS.parquet"
+
+
+def _folding(facts: Facts, prior: Prior) -> list[str]:
+    """Return how somebody finds their own profile; on their own side, from their own ratings."""
+    return [
+        "import numpy as np",
+        "",
+        f'items = pl.read_parquet("{ITEMS}")',
+        'mine = pl.DataFrame({"item_id": [...], "rating": [...]})  # yours, kept private',
+        'rated = mine.join(items, on="item_id")',
+        'design = np.column_stack([np.ones(len(rated)), rated["profile"].to_numpy()])',
+        f'target = rated["rating"].to_numpy() - {facts.mean!r} - rated["bias"].to_numpy()',
+        f"ridge = {prior.residual_variance!r} / np.array({list(prior.variances)!r})",
+        "mine = np.linalg.solve(design.T @ design + np.diag(ridge), design.T @ target)",
+        'profiles = items["profile"].to_numpy()',
+        f'scores = {facts.mean!r} + items["bias"].to_numpy() + mine[0] + profiles @ mine[1:]',
+        'best = items["item_id"].gather((-scores).argsort()[:10])',
+    ]
 
 
 def _deviations(facts: Facts) -> list[str]:
@@ -73,8 +99,7 @@ def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
         "With Tacit:",
         "",
         "```sh",
-        "tacit recommend DIR --user ID -k 10"
-        + ("" if ITEMS in files else " --items YOUR-ITEMS.parquet"),
+        f"tacit recommend DIR {_whom(files)} -k 10",
         "```",
         "",
         "Without: the predicted rating of an item by a user is",
@@ -98,6 +123,8 @@ def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
         lines += [
             f'users = pl.read_parquet("{USERS}")  # multiply with item profiles of your own',
         ]
+    elif facts.prior is not None:
+        lines += _folding(facts, facts.prior)
     else:
         lines += [f'items = pl.read_parquet("{ITEMS}")  # multiply with user profiles']
     return "\n".join([*lines, "```", ""])

@@ -20,6 +20,7 @@ from tacit.release import bundle
 from tacit.release.bundle import Facts, Release, Table
 from tacit.release.card import card_text
 from tacit.release.sign import check_signature
+from tacit.solvers.fold_in import Prior
 
 SMALL_MAX, TABLE_MAX = 2**20, 2**36
 """Largest sizes of a release's texts and tables, in bytes; a ledger may be as long as any JSON."""
@@ -220,7 +221,7 @@ def _facts(document: object) -> Facts:
     names = {"solver", "settings", "tacit", "scale", "mean", "factors", "users", "items"}
     if not isinstance(document, dict):
         raise damaged
-    if document.keys() - {"residual_variance"} != names | {"user_ids"}:
+    if document.keys() - {"residual_variance", "prior"} != names | {"user_ids"}:
         raise damaged
     scale, counts = document["scale"], [document[name] for name in ("factors", "users", "items")]
     if not (isinstance(scale, dict) and scale.keys() == {"low", "high", "step"}):
@@ -241,9 +242,26 @@ def _facts(document: object) -> Facts:
         if "residual_variance" in document:
             variance = _validate.positive("residual_variance", document["residual_variance"], "-")
             facts["residual_variance"] = _bounded(variance)
+        if "prior" in document:
+            facts["prior"] = _prior(document["prior"], document["factors"])
     except InvalidInput:
         raise damaged from None
     return Facts(**(document | facts))
+
+
+def _prior(document: object, factors: int) -> Prior:
+    """Return what is assumed of a person, checked."""
+    damaged = InvalidDocument("the prior of the release is not what it should be")
+    if not (isinstance(document, dict) and document.keys() == {"residual_variance", "variances"}):
+        raise damaged
+    variances = document["variances"]
+    if not (isinstance(variances, list) and len(variances) == 1 + factors):
+        raise damaged
+    residual, *rest = (
+        _bounded(_validate.positive("prior", each, "it has variances"))
+        for each in (document["residual_variance"], *variances)
+    )
+    return Prior(residual_variance=residual, variances=tuple(rest))
 
 
 def _bounded(number: float) -> float:

@@ -35,6 +35,12 @@ class UsersOut(StrEnum):
     NONE = "none"
 
 
+NO_USERS = (
+    "unit user hides people: a profile would be an exact function of one person's ratings, for "
+    "that person alone; release items only, and let people fold in (--users-out none)"
+)
+
+
 def write_release(
     fit: Fit,
     certificate: Certificate,
@@ -70,9 +76,10 @@ def write_release(
     if users_out is UsersOut.PSEUDONYMS:
         if pseudonyms is None:
             raise InvalidDocument("pseudonyms need a private file for their map")
-        users, names = _renamed(users)
+        users, names = _renamed(_released_users(fit))
     tables: dict[str, tuple[Profiles, str]] = {}
     if users_out is not UsersOut.NONE:
+        users = users or _released_users(fit)
         tables[bundle.USERS] = (users, "user_id")
     if items is not None:
         tables[bundle.ITEMS] = (items, "item_id")
@@ -106,6 +113,13 @@ def write_release(
             Path(pseudonyms).unlink()
         raise
     return path
+
+
+def _released_users(fit: Fit) -> Profiles:
+    """Return user profiles that may be released, or say why there are none."""
+    if fit.users is None:
+        raise InvalidDocument(NO_USERS)
+    return fit.users
 
 
 def checksums(folder: Path) -> bytes:
@@ -224,9 +238,10 @@ def _facts(fit: Fit, users_out: UsersOut) -> Facts:
         tacit=__version__,
         scale=fit.scale,
         mean=fit.mean,
-        factors=fit.users.factors.shape[1],
-        users=0 if users_out is UsersOut.NONE else len(fit.users.ids),
+        factors=fit.known_items.factors.shape[1],
+        users=0 if users_out is UsersOut.NONE else len(_released_users(fit).ids),
         items=0 if fit.items is None else len(fit.items.ids),
         user_ids=users_out.value,
         residual_variance=fit.residual_variance,
+        prior=fit.prior,
     )

@@ -33,9 +33,16 @@ from tacit.solvers.contract import (
     needed_budget,
     settings,
 )
+from tacit.solvers.hidden import fit_hidden, plan_hidden
 from tacit.solvers.run import Run, State
 
-FACTORS_MAX, ITERATIONS_MAX = 128, 64
+FACTORS_MAX = 128
+
+ITERATIONS_MAX = {True: 64, False: 1024}
+"""Most rounds, under `value` and under other units, whose rounds are far cheaper."""
+
+_ROUNDS = 8
+"""The usual number of rounds under `value`."""
 
 _PATTERN = "features of who rated what, inside the profiles"
 
@@ -55,43 +62,64 @@ RANGE_MAX = 1e6
 
 @dataclass(frozen=True, kw_only=True)
 class AlsSolver:
-    """Alternating least squares on noisy measurements. Unit `value`, status `proven`.
+    """The lead algorithm under every unit. Status `proven`.
+
+    Under `value`, alternating least squares on noisy measurements. Under `rating` and `user`, which
+    hide who rated what, the same model is fitted by descent (`als_rating`, `als_user`).
 
     Parameters
     ----------
+    unit
+        What is hidden: `value`, `rating` or `user`.
     factors
-        Factors that are learnt from ratings; chosen from the numbers of users, items and ratings
-        when omitted. Profiles are longer: features of the mask come beside them.
+        Factors that are learnt from ratings; chosen when omitted, from the numbers of users, items
+        and ratings, or from what was released of them. Under `value` profiles are longer: features
+        of the mask come beside them.
     iterations
-        Rounds of measurement; the budget is divided among them.
+        Rounds of measurement; the budget is divided among them. 8 under `value` when omitted, and
+        some dozens under other units.
     mask_features
-        Whether to use features of who rated what, which profiles then publish.
+        Whether to use features of who rated what, which profiles then publish; only under `value`,
+        and there when omitted.
     uncertainty
-        Whether to keep how sure every coefficient is, for predictive deviations.
+        Whether to keep how sure every coefficient is, for predictive deviations; only under
+        `value`.
     """
 
     name: ClassVar[str] = "als"
     is_private: ClassVar[bool] = True
 
+    unit: Unit = Unit.VALUE
     factors: int | None = None
-    iterations: int = 8
-    mask_features: bool = True
+    iterations: int | None = None
+    mask_features: bool | None = None
     uncertainty: bool = False
 
     def __post_init__(self) -> None:
-        for name, most in (("factors", FACTORS_MAX), ("iterations", ITERATIONS_MAX)):
+        object.__setattr__(self, "unit", _validate.choice("unit", self.unit, Unit))
+        rounds = ITERATIONS_MAX[self.unit is Unit.VALUE]
+        for name, most in (("factors", FACTORS_MAX), ("iterations", rounds)):
             value = getattr(self, name)
-            if value is None and name == "factors":
+            if value is None:
                 continue
             if _validate.positive_integer(name, value, "the default suits most") > most:
                 raise InvalidParameter(f"{name} must be at most {most}, got {value:,}")
-        for name in ("mask_features", "uncertainty"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidParameter(f"{name} must be true or false")
+        if self.mask_features is not None and not isinstance(self.mask_features, bool):
+            raise InvalidParameter("mask_features must be true or false")
+        if not isinstance(self.uncertainty, bool):
+            raise InvalidParameter("uncertainty must be true or false")
+        if self.unit is not Unit.VALUE and self.mask_features:
+            raise InvalidParameter(
+                f"unit {self.unit} hides who rated what: there are no mask features to publish"
+            )
+        if self.unit is not Unit.VALUE and self.uncertainty:
+            raise InvalidParameter("uncertainty is known under unit value only so far")
 
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
         """Train on ratings within a budget. Reads private data; the fit may be released."""
-        check_ratings(ratings)
+        check_ratings(ratings, self.unit)
+        if self.unit is not Unit.VALUE:
+            return fit_hidden(self, self.unit, ratings, budget, session, **self._descent)
         budget = needed_budget(self, budget)
         run = Run(session)
         gate = run.gate(Unit.VALUE, budget)
@@ -103,14 +131,14 @@ class AlsSolver:
 
         def step(number: int, state: State) -> State:
             after = dict(state)
-            if number <= self.iterations:
+            if number <= self._rounds:
                 self._step(model, number, after, door)
             else:
                 for side in (Side.ITEMS, Side.USERS):
-                    model.infer(after, side, _used(model, self.iterations))
+                    model.infer(after, side, _used(model, self._rounds))
             return after
 
-        state = run.steps(1 + self.iterations + _ALTERNATIONS, model.begin, step)
+        state = run.steps(1 + self._rounds + _ALTERNATIONS, model.begin, step)
         if model.has_mask:
             gate.publish_pattern(_PATTERN)
         ledger = run.finish()
@@ -136,6 +164,8 @@ class AlsSolver:
         The ratios of sensitivity and noise are those of `fit`. The scale of both is that of the
         residuals, which is not known before something is released; here nothing is cut.
         """
+        if self.unit is not Unit.VALUE:
+            return plan_hidden(self, self.unit, ratings, budget, **self._descent)
         gate = Gate(budget=needed_budget(self, budget), unit=Unit.VALUE)
         return self._planned(self._model(ratings, PLAIN), gate)
 
@@ -143,7 +173,7 @@ class AlsSolver:
         """Return all events, or raise if the gate could not release one of them."""
         planned: list[Event] = []
         kinds: dict[Used, dict[Side | Total, BoundedQuery]] = {}
-        for number in range(1 + self.iterations):
+        for number in range(1 + self._rounds):
             used = _used(model, number)
             if used not in kinds:
                 kinds[used] = model.queries("", used)
@@ -156,18 +186,34 @@ class AlsSolver:
         return planned
 
     @property
-    def efforts(self) -> list[float]:
-        """About how long the steps take, relative to each other: a stack of t rounds takes t²."""
-        stacked = [*range(1 + self.iterations), *[self.iterations] * _ALTERNATIONS]
+    def _rounds(self) -> int:
+        return self.iterations or _ROUNDS
+
+    @property
+    def _descent(self) -> dict[str, int | None]:
+        return {"factors": self.factors, "iterations": self.iterations}
+
+    @property
+    def efforts(self) -> list[float] | None:
+        """About how long the steps take, relative to each other: a stack of t rounds takes t².
+
+        None if all take about as long.
+        """
+        if self.unit is not Unit.VALUE:
+            return None
+        stacked = [*range(1 + self._rounds), *[self._rounds] * _ALTERNATIONS]
         return [1.0 + rounds**2 for rounds in stacked]
 
     def _model(self, ratings: Ratings, session: Session) -> Model:
         return Model(
-            ratings, factors=self.factors, has_mask_features=self.mask_features, session=session
+            ratings,
+            factors=self.factors,
+            has_mask_features=self.mask_features is not False,
+            session=session,
         )
 
     def _purpose(self, number: int) -> str:
-        return f"round {number} of {self.iterations}" if number else "biases"
+        return f"round {number} of {self._rounds}" if number else "biases"
 
     def _shares(self, number: int) -> list[tuple[Side | Total, float]]:
         """Return what a step releases, in order, and for which share of μ²."""
@@ -175,10 +221,10 @@ class AlsSolver:
         if number == 0:
             share = _BIAS_SHARE / 2
             return [(Side.ITEMS, share), *totals, (Side.USERS, share)]
-        last = [(Total.SQUARES, _TOTAL_SHARE)] if number == self.iterations else []
+        last = [(Total.SQUARES, _TOTAL_SHARE)] if number == self._rounds else []
         # A little less than all, so that the sum does not round to more than 1.
-        left = 1 - 2.0**-40 - _BIAS_SHARE - (3 * (1 + self.iterations) + 1) * _TOTAL_SHARE
-        share = left / (2 * self.iterations)
+        left = 1 - 2.0**-40 - _BIAS_SHARE - (3 * (1 + self._rounds) + 1) * _TOTAL_SHARE
+        share = left / (2 * self._rounds)
         return [*totals, (Side.ITEMS, share), (Side.USERS, share), *last]
 
     def _step(self, model: Model, number: int, state: State, door: "_Door") -> None:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from tacit import _validate
 from tacit.data.ratings import Ratings
+from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
-from tacit.privacy.events import GaussianRelease, Rows
+from tacit.privacy.events import Event, Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.query import WeightedSums
@@ -27,6 +28,7 @@ from tacit.solvers.contract import (
     check_ratings,
     settings,
 )
+from tacit.solvers.hidden import fit_hidden, plan_hidden
 from tacit.solvers.mask_features import rated_pairs
 from tacit.solvers.run import Run, State
 
@@ -44,27 +46,38 @@ SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class BiasSolver:
-    """Mean, item and user biases. Unit `value`, status `proven`.
+    """Mean, item and user biases. Status `proven`.
 
-    Minimises Σ (v_ij − m − b_i − c_j)² plus a ridge on b and c that knows the noise.
+    Minimises Σ (v_ij − m − b_i − c_j)² plus a ridge on b and c that knows the noise. Under `rating`
+    and `user` it is `als` without factors.
 
     Parameters
     ----------
+    unit
+        What is hidden: `value`, `rating` or `user`.
     regularization
-        Factor of the ridge that the noise and usual ratings suggest.
+        Factor of the ridge that the noise and usual ratings suggest; under `value`.
     """
 
     name: ClassVar[str] = "bias"
     is_private: ClassVar[bool] = True
 
+    unit: Unit = Unit.VALUE
     regularization: float = 1.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", _validate.choice("unit", self.unit, Unit))
         _validate.positive("regularization", self.regularization, "1 is usual")
+        if self.unit is not Unit.VALUE and not self.is_private:
+            raise InvalidParameter(f"{self.name} hides nothing, whatever the unit")
+        if self.unit is not Unit.VALUE and self.regularization != 1:
+            raise InvalidParameter(f"unit {self.unit} chooses the regularization itself")
 
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
         """Train on ratings within a budget. Reads private data; the fit may be released."""
-        check_ratings(ratings)
+        check_ratings(ratings, self.unit)
+        if self.unit is not Unit.VALUE:
+            return fit_hidden(self, self.unit, ratings, budget, session, factors=0)
         check_budget(self, budget)
         run = Run(session)
         door = run.door(Unit.VALUE, budget)
@@ -96,8 +109,10 @@ class BiasSolver:
             ledger=run.finish(),
         )
 
-    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
+    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
         """Return the events that `fit` would book. Reads public facts only."""
+        if self.unit is not Unit.VALUE:
+            return plan_hidden(self, self.unit, ratings, budget, factors=0)
         check_budget(self, budget)
         if budget is None:
             return []

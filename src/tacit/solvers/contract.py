@@ -24,6 +24,8 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import RunFolder
+from tacit.privacy.units import Unit
+from tacit.solvers.fold_in import Prior
 
 SEED_MAX = 2**63
 
@@ -106,12 +108,14 @@ class Fit:
     scale
         The declared scale of the ratings.
     mean, users, items
-        What may be released under the ledger's guarantee; `items` is None for a solver that never
-        noised them.
+        What may be released under the ledger's guarantee. `items` is None for a solver that never
+        noised them, `users` under unit `user`.
     residual_variance
         The variance of a rating's own error, where profiles come with variances.
-    private_items
-        Item profiles that were never noised: private, for the owner only.
+    prior
+        What may be assumed of a person, where `users` is None; released.
+    private_users, private_items
+        Profiles that were never noised: private, for the owner only.
     ledger
         What the training released.
     owner_view
@@ -122,9 +126,11 @@ class Fit:
     settings: Mapping[str, Any]
     scale: Scale
     mean: float
-    users: Profiles
+    users: Profiles | None
     items: Profiles | None
     residual_variance: float | None = None
+    prior: Prior | None = None
+    private_users: Profiles | None = None
     private_items: Profiles | None = None
     ledger: Ledger
     owner_view: Mapping[str, Any] = field(default_factory=dict)
@@ -133,18 +139,26 @@ class Fit:
         # Some of it is private, and all of it is long.
         return f"Fit(solver={self.solver!r}, status={self.ledger.status.value!r})"
 
+    @property
+    def known_users(self) -> Profiles:
+        """User profiles, whether they may be released or are private."""
+        return _known(self.users, self.private_users)
+
+    @property
+    def known_items(self) -> Profiles:
+        """Item profiles, whether they may be released or are private."""
+        return _known(self.items, self.private_items)
+
     def predict(
         self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.float32]:
         """Return the predictions of pairs given by their rows, cut to the scale.
 
-        With item profiles that are private, so are the predictions.
+        With profiles that are private, so are the predictions.
         """
-        profiles = self.items or self.private_items
-        if profiles is None:
-            raise InvalidParameter("this fit has no item profiles")
-        scores = np.einsum("nk,nk->n", self.users.factors[users], profiles.factors[items])
-        scores += self.users.biases[users] + profiles.biases[items] + np.float32(self.mean)
+        one, two = self.known_users, self.known_items
+        scores = np.einsum("nk,nk->n", one.factors[users], two.factors[items])
+        scores += one.biases[users] + two.biases[items] + np.float32(self.mean)
         cut: npt.NDArray[np.float32] = np.clip(scores, self.scale.low, self.scale.high)
         return cut
 
@@ -152,8 +166,8 @@ class Fit:
         self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.float32]:
         """Return the standard deviations of ratings about their predictions, before the cut."""
-        if self.items is None:
-            raise InvalidParameter("this fit has no item profiles that may be released")
+        if self.users is None or self.items is None:
+            raise InvalidParameter("this fit has no deviations: not all its profiles are released")
         return deviations(self.residual_variance, self.users, self.items, users, items)
 
 
@@ -168,6 +182,13 @@ class Solver(Protocol):
 
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> Sequence[Event]:
         """Return the events that `fit` would book; reads public facts of the ratings only."""
+
+
+def _known(released: Profiles | None, private: Profiles | None) -> Profiles:
+    found = released or private
+    if found is None:
+        raise InvalidParameter("this fit lacks the profiles of one side")
+    return found
 
 
 def settings(solver: Any) -> dict[str, Any]:
@@ -203,9 +224,12 @@ def needed_budget(solver: "Solver", budget: Budget | None) -> Budget:
     return budget
 
 
-def check_ratings(ratings: Ratings) -> None:
-    """Raise unless there is something to train on; how much is known under every unit's mask."""
+def check_ratings(ratings: Ratings, unit: Unit = Unit.VALUE) -> None:
+    """Raise unless there is something to train on.
+
+    Under units that hide whether there are any ratings, none is as good as any.
+    """
     if not isinstance(ratings, Ratings):
         raise InvalidParameter("ratings must be tacit.Ratings; build them with tacit.load")
-    if len(ratings) == 0:
+    if unit is Unit.VALUE and len(ratings) == 0:
         raise InvalidParameter("there are no ratings to train on")

@@ -34,6 +34,22 @@ class ItemProfiles(Protocol):
         """One profile for each."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Prior:
+    """What is assumed of a person before any of their ratings; public or released.
+
+    Attributes
+    ----------
+    residual_variance
+        The variance of a rating about its prediction.
+    variances
+        Those of a person's bias and of their factors, one after the other.
+    """
+
+    residual_variance: float
+    variances: tuple[float, ...]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FoldedIn:
     """A user's bias and profile. Private: an exact function of their ratings, for them alone."""
@@ -48,13 +64,14 @@ def fold_in(
     *,
     mean: float,
     scale: Scale,
+    prior: Prior | None = None,
     regularization: float = 1.0,
 ) -> FoldedIn:
     """Return the profile that fits somebody's ratings best, the items' profiles given.
 
     Reads that person's ratings without any noise: the result is theirs alone, must not be published
-    and is covered by no certificate. Solves a ridge regression with the spread of the items'
-    profiles as its prior; ratings of items that have no profile are left out.
+    and is covered by no certificate. Solves a ridge regression, which docs/release-format.md
+    spells out; ratings of items that have no profile are left out.
 
     Parameters
     ----------
@@ -62,6 +79,8 @@ def fold_in(
         Ratings by item id, on the scale.
     items, mean, scale
         Item profiles, mean and scale of a release or a fit.
+    prior
+        What the release assumes of a person; the spread of the items' profiles when omitted.
     regularization
         Factor of the ridge.
     """
@@ -77,10 +96,17 @@ def fold_in(
         return FoldedIn(bias=0.0, factors=np.zeros(width, dtype=np.float32))
     design = np.column_stack([np.ones(rows.size), items.factors[rows].astype(np.float64)])
     target = values - mean - items.biases[rows]
-    # A user's factors are assumed as wide as items' ones are, column by column.
-    squares = np.mean(items.factors.astype(np.float64) ** 2, axis=0)
-    noise, bias = (_RESIDUAL * scale.range) ** 2, (_BIAS * scale.range) ** 2
-    ridge = noise / np.concatenate([[bias], np.maximum(squares, 1e-12)])
+    prior = prior or _usual_prior(items, scale)
+    if len(prior.variances) != 1 + width:
+        raise InvalidParameter(f"a prior has {1 + width} variances here, the bias's first")
+    ridge = prior.residual_variance / np.array(prior.variances)
     system = design.T @ design + regularization * np.diag(ridge)
     solution = np.linalg.solve(system, design.T @ target)
     return FoldedIn(bias=float(solution[0]), factors=solution[1:].astype(np.float32))
+
+
+def _usual_prior(items: ItemProfiles, scale: Scale) -> Prior:
+    """Return a prior by which a user's factors are as wide as items' ones, column by column."""
+    squares = np.mean(items.factors.astype(np.float64) ** 2, axis=0)
+    variances = (_BIAS * scale.range) ** 2, *np.maximum(squares, 1e-12).tolist()
+    return Prior(residual_variance=(_RESIDUAL * scale.range) ** 2, variances=variances)

@@ -12,6 +12,7 @@ both be published (docs/proofs/gradient.md). Three things cost nothing and gain 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -37,25 +38,13 @@ from tacit.solvers.contract import (
     check_ratings,
     settings,
 )
+from tacit.solvers.descent import WIDTH, Rows, Steps
 from tacit.solvers.run import Run, State
-
-Rows = npt.NDArray[np.float64]
 
 FACTORS_MAX = 4096
 
 VALUE_LEVELS = 64
 """Steps of the value grid, at least: rounding errors are far below the usual error of a rating."""
-
-# What is assumed of ratings in advance, on a scale of width 4: deviations of a rating from its
-# prediction, of a bias, and of what the factors add. Only the ridge depends on them.
-_WIDTH = 4.0
-_RESIDUAL, _BIAS, _INTERACTION = 0.87, 0.45, 0.32
-
-_CONSTANT = 0.5
-"""The constant feature beside a profile; it decides how much of the noise biases get."""
-
-_CLIPPED = 0.1
-"""Share of feature rows that are cut to the norm of the next."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +88,7 @@ class GradientSolver:
         check_budget(self, budget)
         run = Run(session)
         door = run.door(Unit.VALUE, budget)
-        descent = GradientDescent(self, ratings, budget)
+        descent = self.descent(ratings, budget)
         values = descent.pairs.values(ratings, descent.grid, descent.middle)
 
         def step(number: int, state: State) -> State:
@@ -127,12 +116,18 @@ class GradientSolver:
         # A little less than all, so that the sum does not round to more than 1.
         return (1 - 2.0**-40) / (2 * self.iterations)
 
+    def descent(self, ratings: Ratings, budget: Budget | None) -> "GradientDescent":
+        """Return the descent on these ratings. Reads public facts only."""
+        ratio = budget.mu * math.sqrt(self.share) if budget else 0.0
+        levels = value_levels(ratio, VALUE_LEVELS)
+        return GradientDescent(Steps(**settings(self)), ratings, levels)
+
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
         """Return the events that `fit` would book. Reads public facts only."""
         check_budget(self, budget)
         if budget is None:
             return []
-        gate, descent = Gate(budget=budget, unit=Unit.VALUE), GradientDescent(self, ratings, budget)
+        gate, descent = Gate(budget=budget, unit=Unit.VALUE), self.descent(ratings, budget)
         sides = descent.sides(descent.begin(PLAIN))
         return [
             gate.plan(query, self.share)
@@ -152,37 +147,27 @@ class NonPrivateGradientSolver(GradientSolver):
 
 
 class GradientDescent:
-    """One descent: its public facts, and the steps between releases. Holds no private value.
+    """One descent: its public facts, and the steps between releases. Holds no private value."""
 
-    Rows of state have the bias first, then the factors, in units in which the scale is 4 wide.
-    """
-
-    def __init__(self, solver: GradientSolver, ratings: Ratings, budget: Budget | None) -> None:
-        self._solver = solver
+    def __init__(self, steps: Steps, ratings: Ratings, levels: int) -> None:
+        self._steps = steps
         self.pairs = RatedPairs(ratings)
         scale = ratings.scale
-        ratio = budget.mu * math.sqrt(solver.share) if budget else 0.0
-        levels = value_levels(ratio, VALUE_LEVELS)
         # Ratings are centred at the middle of the declared scale.
         self.middle = (scale.low + scale.high) / 2
         self.grid = ValueGrid.for_scale(-scale.range / 2, scale.range / 2, levels)
-        self._unit = scale.range / _WIDTH
-        width = math.sqrt(_INTERACTION) / solver.factors**0.25
-        self._priors = np.array([_BIAS / _CONSTANT] + [width] * solver.factors)
-        averaged = math.ceil(solver.averaged * solver.iterations)
-        self._averaged_from = solver.iterations - averaged
-        # How many releases the noise of the result is spread over, about.
-        self._spread = max(0.7 * averaged, 1 / min(1.0, solver.step_size))
+        self._unit = scale.range / WIDTH
 
     def begin(self, session: Session) -> State:
         """Return the profiles before the first step."""
         of_items, of_users = session.starts()
+        steps = self._steps
         rows = [
-            random.normal(size=(count, self._solver.factors + 1))
+            random.normal(size=(count, steps.factors + 1))
             for random, count in zip((of_users, of_items), self.pairs.shape, strict=True)
         ]
         for side in rows:
-            side *= self._priors
+            side *= steps.priors
             side[:, 0] = 0
         return {
             "users": rows[0],
@@ -193,12 +178,14 @@ class GradientDescent:
 
     def sides(self, state: State) -> tuple[Side, Side]:
         """Return users and items as sides of a pass."""
-        return _side(state["users"], self._unit, self._unit), _side(state["items"], self._unit, 1.0)
+        unit, (users, items) = self.unit(state), (state["users"], state["items"])
+        steps = self.at(state)
+        return steps.side(users, unit, unit, self.mean(state)), steps.side(items, unit)
 
     def sums(self, number: int, users: Side, items: Side) -> ResidualSums:
         """Return the measurement of an iteration."""
         return ResidualSums(
-            purpose=f"gradient {number + 1} of {self._solver.iterations}",
+            purpose=f"gradient {number + 1} of {self._steps.iterations}",
             pairs=self.pairs,
             users=users,
             items=items,
@@ -207,93 +194,56 @@ class GradientDescent:
         )
 
     def step(
-        self,
-        number: int,
-        state: State,
-        released: tuple[npt.NDArray[np.float64], ...],
-        noise: list[float],
+        self, number: int, state: State, released: Sequence[Rows], noise: Sequence[float]
     ) -> State:
         """Return the next state, from released gradients by user and by item."""
-        sides = {name: _raw(state[name]) for name in ("users", "items")}
-        counts = self.counts(state)
-        after: State = {}
+        counts, unit, steps = self.counts(state), self.unit(state), self.at(state)
+        after = dict(state)
         for name, other, gradient, scale in (
             ("users", "items", released[0], noise[0]),
             ("items", "users", released[1], noise[1]),
         ):
-            after[name] = self._descend(
+            others, shrink = steps.features(state[other])
+            weights = counts[other] / max(1, counts[other].sum())
+            after[name] = steps.descended(
                 state[name],
-                gradient / self._unit,
-                scale / self._unit,
-                counts[name],
-                *sides[other],
-                counts[other],
+                gradient / unit,
+                noise=scale / unit,
+                counts=counts[name],
+                curvature=(others * (weights * shrink)[:, None]).T @ others,
             )
-        is_averaged = number >= self._averaged_from
+        is_averaged = number >= steps.averaged_from
         for name, sums in (("users", "user_sums"), ("items", "item_sums")):
-            after[sums] = state[sums] + after[name] if is_averaged else state[sums]
+            if is_averaged:
+                after[sums] = state[sums] + after[name]
         return after
+
+    def at(self, state: State) -> Steps:
+        """Return how to descend from a state."""
+        return self._steps
+
+    def unit(self, state: State) -> float:
+        """Return what one unit of a bias is, in ratings' own."""
+        return self._unit
+
+    def mean(self, state: State) -> float:
+        """Return what every rating is predicted as before anything else, above the middle."""
+        return 0.0
 
     def counts(self, state: State) -> dict[str, npt.NDArray[Any]]:
         """Return how many ratings each row has: public under unit `value`."""
         return {"users": self.pairs.user_counts, "items": self.pairs.item_counts}
 
-    def _descend(
-        self,
-        rows: Rows,
-        gradient: Rows,
-        noise: float,
-        counts: npt.NDArray[Any],
-        others: Rows,
-        shrink: npt.NDArray[np.float64],
-        other_counts: npt.NDArray[Any],
-    ) -> Rows:
-        """Return rows after one step, given the other side's features and how they were shrunk."""
-        solver = self._solver
-        weights = other_counts / max(1, other_counts.sum())
-        # The mean curvature of a rating, in coordinates in which the prior is a unit sphere.
-        curvature = (others * (weights * shrink)[:, None]).T @ others
-        whitened = self._priors[:, None] * curvature * self._priors
-        eigenvalues, axes = np.linalg.eigh(whitened)
-        transform = self._priors[:, None] * axes
-        bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
-        spread = noise**2 * (transform**2).sum(axis=0) / self._spread
-        ridge = solver.regularization * (_RESIDUAL**2 + spread / np.maximum(bend, 1e-9))
-        inside = (_constant_first(rows, 1 / _CONSTANT) / self._priors) @ axes
-        inside -= solver.step_size * (gradient @ transform + ridge * inside) / (bend + ridge)
-        return _constant_first((inside @ axes.T) * self._priors, _CONSTANT)
-
     def profiles(
         self, state: State
     ) -> tuple[float, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         """Return mean, user rows and item rows in the units of the ratings."""
-        averaged = self._solver.iterations - self._averaged_from
+        averaged = self._steps.iterations - self._steps.averaged_from
         users, items = state["users"], state["items"]
         if averaged > 0:
             users, items = state["user_sums"] / averaged, state["item_sums"] / averaged
-        units = np.full(users.shape[1], math.sqrt(self._unit))
-        units[0] = self._unit
-        return self.middle, (users * units).astype(np.float32), (items * units).astype(np.float32)
-
-
-def _raw(rows: Rows) -> tuple[Rows, npt.NDArray[np.float64]]:
-    """Return features, a constant beside each profile, and the factor that bounds their norm."""
-    features = rows.copy()
-    features[:, 0] = _CONSTANT
-    norms = np.linalg.norm(features, axis=1)
-    bound = np.quantile(norms, 1 - _CLIPPED)
-    shrink: npt.NDArray[np.float64] = 1 / np.maximum(norms, bound)
-    return features, shrink
-
-
-def _side(rows: Rows, unit: float, product_unit: float) -> Side:
-    """Return profiles as one side of a pass, predicting in the units of the ratings."""
-    features, shrink = _raw(rows)
-    return Side(features, shrink, rows[:, 0] * unit, product_unit)
-
-
-def _constant_first(rows: Rows, factor: float) -> Rows:
-    """Return rows with the bias in units in which its feature is 1, or back."""
-    scaled = rows.copy()
-    scaled[:, 0] *= factor
-    return scaled
+        unit = self.unit(state)
+        units = np.full(users.shape[1], math.sqrt(unit))
+        units[0] = unit
+        mean = self.middle + self.mean(state)
+        return mean, (users * units).astype(np.float32), (items * units).astype(np.float32)

@@ -1,24 +1,47 @@
 """The loop of a solver: progress, checkpoints, and going on after an interruption."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
+from typing import Protocol
 from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.budget import Budget
+from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.open_door import OpenDoor
+from tacit.privacy.query import JointMeasurement
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import PLAIN, Session
 
 State = dict[str, npt.NDArray[np.float64]]
 
 CHECKPOINT_SECONDS = 10.0
 """How often the state of a run with a folder is kept."""
+
+
+Tables = Sequence[npt.NDArray[np.float64]]
+
+
+class Descent(Protocol):
+    """A training that asks for tables and learns from what is released of them, step by step."""
+
+    @property
+    def steps(self) -> int:
+        """How many steps there are."""
+
+    def begin(self, session: Session) -> State:
+        """Return the state before the first step."""
+
+    def ask(self, number: int, state: State) -> tuple[JointMeasurement, tuple[float, ...]]:
+        """Return what a step measures, and for which shares of μ²."""
+
+    def learn(self, number: int, state: State, released: Tables, noise: list[float]) -> State:
+        """Return the state after a step, from tables and the scales of their noise."""
 
 
 class Run:
@@ -101,6 +124,21 @@ class Run:
         self._save(number, position, state)
         return state
 
+    def descend(self, descent: Descent, gate: Gate, values: npt.NDArray[np.int32]) -> State:
+        """Make all releases of a descent; return its last state, which is public.
+
+        Reads private data, `values`.
+        """
+
+        def step(number: int, state: State) -> State:
+            measurement, shares = descent.ask(number, state)
+            released = gate.release_together(measurement, values, shares=shares)
+            queries = zip(measurement.queries, shares, strict=True)
+            noise = [gate.noise_scale(query, share) for query, share in queries]
+            return descent.learn(number, state, released, noise)
+
+        return self.steps(descent.steps, lambda: descent.begin(self._session), step)
+
     def finish(self) -> Ledger:
         """Return the ledger of a run whose releases are all made.
 
@@ -116,6 +154,17 @@ class Run:
             content = io.BytesIO()
             np.savez(content, iteration=np.float64(number), **state)  # type: ignore[arg-type]
             self._session.folder.save_state(position, content.getvalue())
+
+
+def planned(descent: Descent, gate: Gate) -> list[GaussianRelease]:
+    """Return what a descent would book if nothing that it learns changed what it asks for."""
+    state = descent.begin(PLAIN)
+    asked = [descent.ask(number, state) for number in range(descent.steps)]
+    return [
+        gate.plan(query, share)
+        for measurement, shares in asked
+        for query, share in zip(measurement.queries, shares, strict=True)
+    ]
 
 
 def _unpack(content: bytes) -> State | None:
