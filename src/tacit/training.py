@@ -28,9 +28,10 @@ from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import SECRET, RunFolder, erase, read_journal
+from tacit.privacy.units import Unit
 from tacit.release.read import load_release
 from tacit.release.sign import read_private_key
-from tacit.release.write import UsersOut, check_absent, write_private_items, write_release
+from tacit.release.write import NO_USERS, UsersOut, check_absent, write_private_items, write_release
 from tacit.solvers.als import AlsSolver
 from tacit.solvers.contract import Fit, Session, Solver, settings, silent
 
@@ -69,7 +70,7 @@ def train(
     noise: NoiseSource | None = None,
     resume: bool = False,
     private_items: str | Path | None = None,
-    users_out: UsersOut | str = UsersOut.IDS,
+    users_out: UsersOut | str | None = None,
     pseudonyms: str | Path | None = None,
     sign: str | Path | None = None,
     progress: Callable[[int, int], None] = silent,
@@ -96,6 +97,7 @@ def train(
         A file for item profiles that were never noised, where a solver has such.
     users_out
         Whether users appear in the release under their ids, under random pseudonyms, or not at all.
+        Under unit `user` they never do; otherwise it is under their ids when omitted.
     pseudonyms
         The private file for the map from ids to pseudonyms.
     sign
@@ -106,7 +108,7 @@ def train(
     start = perf_counter()
     solver = solver or AlsSolver()
     output = Path(output).absolute()
-    users_out = _validate.choice("users_out", users_out, UsersOut)
+    users_out = _users_out(solver, users_out)
     private = _private_files(solver, output, users_out, private_items, pseudonyms)
     key = read_private_key(sign) if sign is not None else None
     test = None
@@ -167,7 +169,9 @@ def train(
 
 def save(fit: Fit, path: str | Path, *, delta: float = DELTA) -> Path:
     """Write what may be released of a fit to a new folder, with its certificate at `delta`."""
-    return write_release(fit, Certificate.from_ledger(fit.ledger, delta), check_absent(path))
+    certificate = Certificate.from_ledger(fit.ledger, delta)
+    users_out = UsersOut.NONE if fit.users is None else UsersOut.IDS
+    return write_release(fit, certificate, check_absent(path), users_out=users_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,6 +261,17 @@ def run_folder(output: str | Path) -> Path:
     """Return where an interrupted training keeps what it needs to go on."""
     output = Path(output).absolute()
     return output.with_name(f"{output.name}.run")
+
+
+def _users_out(solver: Solver, users_out: UsersOut | str | None) -> UsersOut:
+    """Return what users are called in the release; refuse what the unit forbids."""
+    hides_people = getattr(solver, "unit", Unit.VALUE) is Unit.USER
+    if users_out is None:
+        return UsersOut.NONE if hides_people else UsersOut.IDS
+    users_out = _validate.choice("users_out", users_out, UsersOut)
+    if hides_people and users_out is not UsersOut.NONE:
+        raise InvalidParameter(NO_USERS)
+    return users_out
 
 
 def _private_files(

@@ -39,6 +39,13 @@ def compare(
             metavar="NAME,…", help="The first is what the others are compared with; see train."
         ),
     ] = "als,gradient,bias,input-perturbation,paper,non-private",
+    units: Annotated[
+        str,
+        typer.Option(
+            metavar="UNIT,…",
+            help="What to hide: value, rating, user. als and bias know all of them.",
+        ),
+    ] = "value",
     seeds: Annotated[
         int, count_option("Random splits; a seed fixes split and start, noise is drawn anew.")
     ] = 3,
@@ -61,12 +68,15 @@ def compare(
     All are compared on the same splits. The errors are exact and read private data: they are the
     owner's own view, and choosing by them is not covered by any guarantee.
     """
+    from tacit import _validate
     from tacit._optional import require
     from tacit.evaluate.compare import Plan, run_comparison
     from tacit.evaluate.compare_report import OWNER, rows, write_comparison
+    from tacit.privacy.units import Unit
 
     plan = Plan(
         solvers=tuple(name.strip() for name in solvers.split(",")),
+        units=tuple(_validate.choice("units", each.strip(), Unit) for each in units.split(",")),
         epsilons=_numbers(epsilons),
         delta=delta,
         seeds=seeds,
@@ -74,6 +84,9 @@ def compare(
         holdout=holdout,
     )
     require("matplotlib.figure", extra="plots")
+    left_out = [name for name in plan.solvers if name not in dict(plan.kinds)]
+    if left_out:
+        note(f"left out, since they know unit value only: {', '.join(left_out)}")
     ratings = read(source, scale, columns, separator, duplicates, missing, outside)
     try:
         with cells_bar("trainings") as cells:

@@ -104,7 +104,15 @@ def keygen(
 
 def recommend(
     release: ReleaseFolder,
-    user: Annotated[str, typer.Option(metavar="ID", help="Whom to recommend to.")],
+    user: Annotated[str | None, typer.Option(metavar="ID", help="Whom to recommend to.")] = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Somebody's own ratings instead, a table with item and rating columns: stays "
+            "here, and is never in a release.",
+        ),
+    ] = None,
     count: Annotated[int, count_option("How many items.", "-k", "--count")] = 10,
     items: ItemsOption = None,
     item_ids: ItemIdsOption = None,
@@ -118,13 +126,31 @@ def recommend(
     titles: TitlesOption = None,
     json: Json = False,
 ) -> None:
-    """Recommend the items with the highest predicted ratings."""
+    """Recommend the items with the highest predicted ratings.
+
+    To a user of the release, or to somebody who has ratings of their own and is not in it. What
+    they rated is then left out.
+    """
     import polars as pl
 
     from tacit.data.ids import parse_id
-    from tacit.recommend.tables import find_ids, id_column, read_table
+    from tacit.errors import InvalidParameter
+    from tacit.recommend.tables import find_ids, id_column, own_ratings, read_table
 
+    if (user is None) == (ratings is None):
+        raise InvalidParameter("say whom to recommend to: --user ID, or --ratings FILE of theirs")
     loaded, recommender = _recommender(release, items, item_ids)
+    if ratings is not None:
+        own = own_ratings(ratings, recommender.item_ids)
+        folded = recommender.fold_in(own)
+        unwanted = list(own)
+        if exclude is not None:
+            unwanted += id_column(read_table(exclude), "item", str(exclude)).to_list()
+        best = recommender.recommend_profile(folded.bias, folded.factors, count, exclude=unwanted)
+        rows = [{"item_id": each.item_id, "score": each.score, "rank": each.rank} for each in best]
+        _show({"user_id": None}, rows, recommender, titles, json)
+        return
+    user = user or ""
     identifier = parse_id(user, loaded.users.ids) if loaded.users is not None else user
     pairs = None
     if exclude is not None:

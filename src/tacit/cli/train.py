@@ -19,10 +19,19 @@ from tacit.cli.data import (
 from tacit.cli.progress import duration, iterations_bar
 
 if TYPE_CHECKING:
+    from tacit.data.ratings import Ratings
     from tacit.privacy.budget import Budget
+    from tacit.privacy.units import Unit
     from tacit.solvers.contract import Solver
     from tacit.training import Preview, Trained
 
+UnitOption = Annotated[
+    str,
+    typer.Option(
+        help="What is hidden: value (how somebody rated), rating (that they rated at all) or user "
+        "(the person; items only are released)."
+    ),
+]
 Number = float | None
 Count = int | None
 
@@ -43,7 +52,7 @@ def train(
     delta: Annotated[
         float, number_option("Overall δ: choose it well below one over the number of people.")
     ] = 1e-5,
-    unit: Annotated[str, typer.Option(help="What is hidden: value.")] = "value",
+    unit: UnitOption = "value",
     solver: Annotated[
         str,
         typer.Option(
@@ -78,9 +87,22 @@ def train(
         bool,
         typer.Option("--dry-run", help="Show what it would spend and take; release nothing."),
     ] = False,
+    items_universe: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A table of all items, rated or not: public, where the ratings do not tell it.",
+        ),
+    ] = None,
+    users_universe: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The same for users.")
+    ] = None,
     users_out: Annotated[
-        str, typer.Option(help="Users in the release: ids, pseudonyms (random) or none.")
-    ] = "ids",
+        str | None,
+        typer.Option(
+            help="Users in the release: ids, pseudonyms (random) or none; never under unit user."
+        ),
+    ] = None,
     pseudonyms_out: Annotated[
         Path | None,
         typer.Option(
@@ -152,17 +174,17 @@ def train(
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
     from tacit.errors import InvalidParameter, TacitError
+    from tacit.privacy.units import Unit
     from tacit.release.write import check_absent
-    from tacit.solvers.names import make_solver
+    from tacit.solvers.names import make_solver, unit_option
     from tacit.training import preview, run_folder
     from tacit.training import train as run_training
 
     if output is None and not dry_run:
         raise InvalidParameter("say where to write the release: -o DIR; or look first: --dry-run")
-    if unit != "value":
-        raise InvalidParameter(f"training protects unit value so far, got {unit!r}")
     chosen = make_solver(
         solver,
+        **unit_option(solver, unit),
         factors=factors,
         iterations=iterations,
         step_size=step_size,
@@ -179,14 +201,20 @@ def train(
         uncertainty=uncertainty or None,
     )
     budget = _budget(chosen, epsilon, delta, epsilon_i)
+    hidden = Unit(unit)
+    if hidden is Unit.USER and users_universe is not None:
+        raise InvalidParameter("unit user releases no list of users; leave out --users-universe")
     ratings = read(source, scale, columns, separator, duplicates, missing, outside)
+    ratings = _among(ratings, users_universe, items_universe)
+    _say_public(hidden, users_universe, items_universe)
     if dry_run:
         if output is not None:
             check_absent(output)
         seen = preview(ratings, chosen, budget, holdout=holdout, threads=threads)
-        _show_preview(seen, chosen, json)
+        _show_preview(seen, chosen, hidden, json)
         return
-    if delta * ratings.shape[0] >= 1 and budget is not None:
+    # Under unit user, how many there are is private.
+    if hidden is not Unit.USER and delta * ratings.shape[0] >= 1 and budget is not None:
         warn(f"delta = {delta:g} is not below one over the number of users: choose a smaller one")
     release = output or Path()  # given, as was checked above
     waited = run_folder(release).exists()
@@ -242,7 +270,39 @@ def _budget(
     return None
 
 
-def _show_preview(preview: "Preview", solver: "Solver", json: bool) -> None:
+def _among(ratings: "Ratings", users: Path | None, items: Path | None) -> "Ratings":
+    """Return ratings among the users and items of public lists."""
+    from tacit.data.universe import with_universe
+    from tacit.recommend.tables import id_column, read_table
+
+    if users is None and items is None:
+        return ratings
+    lists = {
+        f"{role}s": id_column(read_table(path), role, str(path))
+        for role, path in (("user", users), ("item", items))
+        if path is not None
+    }
+    return with_universe(ratings, **lists)
+
+
+def _say_public(unit: "Unit", users: Path | None, items: Path | None) -> None:
+    """Say which lists are published as they are in the ratings, where the unit hides ratings."""
+    roles = [
+        role
+        for role, path, is_listed in (
+            ("users", users, unit == "rating"),
+            ("items", items, unit != "value"),
+        )
+        if path is None and is_listed
+    ]
+    if roles:
+        note(
+            f"the list of {' and '.join(roles)} is taken from the ratings and treated as public; "
+            f"if it is not, list all there are: {', '.join(f'--{role}-universe' for role in roles)}"
+        )
+
+
+def _show_preview(preview: "Preview", solver: "Solver", unit: "Unit", json: bool) -> None:
     certificate = preview.certificate
     epsilon, mu = (certificate.epsilon, certificate.mu) if certificate else (None, None)
     delta = certificate.delta if certificate else None
@@ -252,7 +312,7 @@ def _show_preview(preview: "Preview", solver: "Solver", json: bool) -> None:
                 "dry_run": True,
                 "solver": solver.name,
                 "status": preview.status,
-                "unit": "value",
+                "unit": unit,
                 "releases": preview.releases,
                 "epsilon": epsilon,
                 "delta": delta,

@@ -23,14 +23,15 @@ from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.evaluate.metrics import Accuracy, accuracy
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
+from tacit.privacy.units import Unit
 from tacit.solvers.contract import Fit, Session, Solver, settings
-from tacit.solvers.names import SOLVERS, make_solver
+from tacit.solvers.names import SOLVERS, UNITS, make_solver, unit_option
 from tacit.solvers.paper import PaperSolver
 
 DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
 EPSILONS = (1.0, 5.0, 10.0)
 
-VERSION = 1
+VERSION = 2
 """Of what a cell computes: results of other versions are not used."""
 
 METRICS = {
@@ -50,6 +51,8 @@ class Plan:
     ----------
     solvers
         Their names; the first is what the others are compared with.
+    units
+        What to hide. A solver that knows only some of them is run under those.
     epsilons, delta
         Overall budgets of the private ones.
     seeds, first_seed
@@ -59,6 +62,7 @@ class Plan:
     """
 
     solvers: tuple[str, ...] = DEFAULT
+    units: tuple[Unit, ...] = (Unit.VALUE,)
     epsilons: tuple[float, ...] = EPSILONS
     delta: float = 1e-5
     seeds: int = 3
@@ -73,6 +77,12 @@ class Plan:
             )
         if len(set(self.solvers)) < len(self.solvers):
             raise InvalidParameter("a solver is named twice")
+        units = tuple(_validate.choice("units", unit, Unit) for unit in self.units)
+        object.__setattr__(self, "units", units)
+        if not units or len(set(units)) < len(units):
+            raise InvalidParameter("give at least one unit, and none twice")
+        if not self.kinds:
+            raise InvalidParameter(f"{' and '.join(UNITS)} know the unit {units[0]}; add one")
         if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
             raise InvalidParameter("give at least one epsilon, and none twice")
         for epsilon in self.epsilons:
@@ -87,34 +97,46 @@ class Plan:
         return range(self.first_seed, self.first_seed + self.seeds)
 
     @property
-    def cells(self) -> list["Cell"]:
-        """The trainings: every solver, at every ε if it is private, with every seed."""
+    def kinds(self) -> list[tuple[str, Unit | None]]:
+        """Solvers with the units they are run under, None if they are not private."""
         return [
-            Cell(solver=name, epsilon=epsilon, seed=seed)
-            for seed in self.each_seed
+            (name, unit)
             for name in self.solvers
-            for epsilon in (sorted(self.epsilons) if SOLVERS[name].is_private else [None])
+            for unit in (self.units if SOLVERS[name].is_private else [None])
+            if unit in (None, Unit.VALUE) or name in UNITS
+        ]
+
+    @property
+    def cells(self) -> list["Cell"]:
+        """The trainings: every solver, under every unit and ε if it is private, with every seed."""
+        return [
+            Cell(solver=name, unit=unit, epsilon=epsilon, seed=seed)
+            for seed in self.each_seed
+            for name, unit in self.kinds
+            for epsilon in (sorted(self.epsilons) if unit else [None])
         ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One training: a solver, its ε if it has one, and a seed."""
+    """One training: a solver, its unit and ε if it has them, and a seed."""
 
     solver: str
+    unit: Unit | None
     epsilon: float | None
     seed: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One solver at one ε: means over seeds with standard errors, None where unknown.
+    """One solver under one unit at one ε: means over seeds with standard errors, None where unknown.
 
     `difference` is the mean difference of the RMSE to the first solver on the same splits, at the
     same ε, and its standard error.
     """
 
     solver: str
+    unit: Unit | None
     epsilon: float | None
     status: str
     means: dict[str, float | None]
@@ -130,41 +152,39 @@ class Comparison:
     plan: Plan
     source: str
     results: dict[Cell, Accuracy]
-    statuses: dict[str, str]
+    statuses: dict[tuple[str, Unit | None], str]
 
     def summaries(self) -> list[Summary]:
-        """Return one summary for each solver and ε, in the order of the plan."""
-        kinds = dict.fromkeys((cell.solver, cell.epsilon) for cell in self.plan.cells)
-        return [self._summary(solver, epsilon) for solver, epsilon in kinds]
+        """Return one summary for each solver, unit and ε, in the order of the plan."""
+        firsts = [cell for cell in self.plan.cells if cell.seed == self.plan.first_seed]
+        return [self._summary(cell) for cell in firsts]
 
-    def _of(self, solver: str, epsilon: float | None) -> list[Accuracy]:
-        return [
-            self.results[Cell(solver=solver, epsilon=epsilon, seed=seed)]
-            for seed in self.plan.each_seed
-        ]
+    def _of(self, cell: Cell) -> list[Accuracy]:
+        return [self.results[replace(cell, seed=seed)] for seed in self.plan.each_seed]
 
-    def _summary(self, solver: str, epsilon: float | None) -> Summary:
-        found = self._of(solver, epsilon)
+    def _summary(self, cell: Cell) -> Summary:
+        found = self._of(cell)
         means, errors = {}, {}
         for name in METRICS:
             means[name], errors[name] = _mean([getattr(each, name) for each in found])
         groups = zip(*(each.rmse_by_popularity for each in found), strict=True)
         return Summary(
-            solver=solver,
-            epsilon=epsilon,
-            status=self.statuses[solver],
+            solver=cell.solver,
+            unit=cell.unit,
+            epsilon=cell.epsilon,
+            status=self.statuses[cell.solver, cell.unit],
             means=means,
             errors=errors,
             by_popularity=tuple(_mean(list(group))[0] for group in groups),
-            difference=self._difference(solver, epsilon),
+            difference=self._difference(cell),
         )
 
-    def _difference(self, solver: str, epsilon: float | None) -> tuple[float, float | None] | None:
-        first = self.plan.solvers[0]
-        own = epsilon if SOLVERS[first].is_private else None
-        if solver == first or (SOLVERS[first].is_private and own is None):
+    def _difference(self, cell: Cell) -> tuple[float, float | None] | None:
+        solver, unit = self.plan.kinds[0]
+        first = replace(cell, solver=solver, unit=unit, epsilon=cell.epsilon if unit else None)
+        if cell == first or (unit is not None and cell.epsilon is None):
             return None
-        pairs = zip(self._of(solver, epsilon), self._of(first, own), strict=True)
+        pairs = zip(self._of(cell), self._of(first), strict=True)
         mean, error = _mean([one.rmse - two.rmse for one, two in pairs])
         return (mean, error) if mean is not None else None
 
@@ -176,7 +196,9 @@ class Comparison:
             "delta": self.plan.delta,
             "seeds": list(self.plan.each_seed),
             "holdout": self.plan.holdout,
-            "compared_with": self.plan.solvers[0],
+            "units": {unit: unit.facts.hides for unit in self.plan.units},
+            "compared_with": self.plan.kinds[0][0],
+            "compared_with_unit": self.plan.kinds[0][1],
             "results": [_row(summary) for summary in self.summaries()],
             "runs": [asdict(cell) | _named(asdict(found)) for cell, found in self.results.items()],
         }
@@ -221,12 +243,12 @@ def run_comparison(
         plan=plan,
         source=source,
         results={cell: each[0] for cell, each in known.items()},
-        statuses={cell.solver: each[1] for cell, each in known.items()},
+        statuses={(cell.solver, cell.unit): each[1] for cell, each in known.items()},
     )
 
 
 def _solver(cell: Cell, plan: Plan) -> Solver:
-    solver = make_solver(cell.solver)
+    solver = make_solver(cell.solver, **unit_option(cell.solver, cell.unit or Unit.VALUE))
     if isinstance(solver, PaperSolver) and cell.epsilon is not None:
         # Its own formula is not tight: at the same exact ε it may use less noise.
         mu = Budget.from_epsilon(cell.epsilon, plan.delta).mu
@@ -289,6 +311,7 @@ def _named(document: dict[str, Any]) -> dict[str, Any]:
 def _row(summary: Summary) -> dict[str, Any]:
     row: dict[str, Any] = {
         "solver": summary.solver,
+        "unit": summary.unit,
         "epsilon": summary.epsilon,
         "status": summary.status,
     }

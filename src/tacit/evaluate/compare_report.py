@@ -11,7 +11,7 @@ OWNER = (
     "Exact errors on private ratings: the owner's own view. Choosing by them what to publish is "
     "not covered by any guarantee."
 )
-_HEAD = ("solver", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "recall@20")
+_HEAD = ("solver", "unit", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "recall@20")
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
@@ -33,8 +33,7 @@ def _row(summary: Summary) -> tuple[str, ...]:
     means, errors = summary.means, summary.errors
     difference = "" if summary.difference is None else _with_error(*summary.difference, sign="+")
     return (
-        summary.solver,
-        "–" if summary.epsilon is None else f"{summary.epsilon:g}",
+        *_named(summary),
         summary.status,
         _with_error(means["rmse"], errors["rmse"]),
         difference,
@@ -42,6 +41,12 @@ def _row(summary: Summary) -> tuple[str, ...]:
         _with_error(means["ndcg"], errors["ndcg"]),
         _with_error(means["recall"], errors["recall"]),
     )
+
+
+def _named(summary: Summary) -> tuple[str, str, str]:
+    """Return solver, unit and ε."""
+    epsilon = "–" if summary.epsilon is None else f"{summary.epsilon:g}"
+    return summary.solver, summary.unit or "–", epsilon
 
 
 def _with_error(mean: float | None, error: float | None, sign: str = "") -> str:
@@ -55,13 +60,15 @@ def draw_comparison(comparison: Comparison) -> Any:
     drawing = canvas(7.5, 5.0)
     panel = drawing.add_subplot()
     summaries = comparison.summaries()
-    for colour, name in zip(_cycle(), comparison.plan.solvers, strict=False):
-        line = [summary for summary in summaries if summary.solver == name]
+    for colour, (name, unit) in zip(_cycle(), comparison.plan.kinds, strict=False):
+        line = [each for each in summaries if (each.solver, each.unit) == (name, unit)]
         means = [summary.means["rmse"] for summary in line]
         if line[0].epsilon is None:
             panel.axhline(means[0], color=colour, linestyle=":", label=f"{name} (not private)")
             continue
         label = name if line[0].status == "proven" else f"{name} ({line[0].status})"
+        if unit and len(comparison.plan.units) > 1:
+            label += f", unit {unit}: hides {unit.facts.hides}"
         errors = [summary.errors["rmse"] for summary in line]
         panel.errorbar(
             [summary.epsilon for summary in line],
@@ -95,8 +102,7 @@ def _page(comparison: Comparison, svg: bytes) -> bytes:
     head, *body = rows(comparison)
     groups = [
         (
-            summary.solver,
-            "–" if summary.epsilon is None else f"{summary.epsilon:g}",
+            *_named(summary),
             *("" if error is None else f"{error:.4f}" for error in summary.by_popularity),
         )
         for summary in comparison.summaries()
@@ -107,12 +113,13 @@ def _page(comparison: Comparison, svg: bytes) -> bytes:
         picture(svg, "held-out error against ε"),
         table(head, body),
         f"<p class='note'>Means over {plan.seeds} random splits, {plan.holdout:g} of the ratings "
-        "held out, with standard errors. Differences are to the first solver on the same splits at "
-        "the same ε. Rankings are over all items that a user has not rated in training; held-out "
+        "held out, with standard errors. Differences are to the first line of the same ε, on the "
+        "same splits. Rankings are over all items that a user has not rated in training; held-out "
         "ratings in the top quarter of the scale are relevant. A status of claimed is no guarantee."
         "</p>",
+        table(("unit", "hides"), [(unit, unit.facts.hides) for unit in plan.units]),
         "<h2>RMSE by popularity</h2>",
-        table(("solver", "ε", "least popular", "2", "3", "4", "most popular"), groups),
+        table(("solver", "unit", "ε", "least popular", "2", "3", "4", "most popular"), groups),
         "<p class='note'>Items in five groups with about as many training ratings each.</p>",
     ]
     return page(f"Comparison on {comparison.source}", parts)

@@ -1,6 +1,6 @@
 """Recommendations, predictions and similar items from a release."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.recommend.tables import same_type
 from tacit.recommend.top import Catalogue
 from tacit.release.bundle import Release, Table
+from tacit.solvers.fold_in import FoldedIn, fold_in
 
 Id = int | str
 
@@ -59,6 +60,7 @@ class Recommender:
         self._items, self._users = chosen, release.users
         self._mean, self._scale = release.facts.mean, release.facts.scale
         self._residual_variance = release.facts.residual_variance
+        self._prior = release.facts.prior
         self._threads = _parallel.thread_count(threads)
         self._catalogue = Catalogue(chosen.factors, chosen.biases)
 
@@ -130,6 +132,14 @@ class Recommender:
             if item >= 0
         ]
 
+    def fold_in(self, ratings: Mapping[Id, float]) -> FoldedIn:
+        """Return the profile of somebody who is not in the release, from ratings by item id.
+
+        Reads that person's ratings without noise: on the trusted side, or on their own device. The
+        result is theirs alone.
+        """
+        return fold_in(ratings, self._items, mean=self._mean, scale=self._scale, prior=self._prior)
+
     def predict(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
@@ -185,8 +195,8 @@ class Recommender:
     def _user_table(self) -> Table:
         if self._users is None:
             raise InvalidParameter(
-                "the release has no user profiles; fold a user in on the trusted side "
-                "(tacit.fold_in) and use recommend_profile"
+                "the release has no user profiles; fold somebody in from their own ratings "
+                "(--ratings FILE, or Recommender.fold_in)"
             )
         return self._users
 

@@ -157,6 +157,23 @@ def same_type(ids: pl.Series, like: pl.Series, source: str) -> pl.Series:
     return ids.cast(like.dtype, strict=False)
 
 
+def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
+    """Return one person's ratings by item id, from a table with an item and a rating column."""
+    frame = read_table(path)
+    items, values = id_column(frame, "item", str(path)), find_ids(frame, "rating")
+    if values is None:
+        raise InvalidDocument(f"{path} has no column of ratings, such as rating")
+    people = find_ids(frame, "user")
+    if people is not None and people.n_unique() > 1:
+        raise InvalidDocument(f"{path} has ratings of several users; keep those of one person")
+    items = same_type(items, item_ids, str(path))
+    if values.dtype.is_numeric() is False or values.has_nulls() or items.has_nulls():
+        raise InvalidDocument(f"{path} must have an item id and a number in every row")
+    if items.n_unique() != len(items):
+        raise InvalidDocument(f"{path} rates an item twice; keep one of both")
+    return dict(zip(items.to_list(), values.cast(pl.Float64).to_list(), strict=True))
+
+
 def read_titles(path: str | Path, ids: pl.Series) -> dict[object, str]:
     """Return titles by item id from a table with an id and a title column."""
     frame = read_table(path)

@@ -3,7 +3,9 @@
 from dataclasses import fields
 from typing import Any
 
+from tacit import _validate
 from tacit.errors import InvalidParameter
+from tacit.privacy.units import Unit
 from tacit.solvers.als import AlsSolver
 from tacit.solvers.bias import BiasSolver, NonPrivateBiasSolver
 from tacit.solvers.contract import Solver
@@ -25,6 +27,22 @@ SOLVERS: dict[str, type[Any]] = {
         NonPrivateBiasSolver,
     )
 }
+
+
+UNITS = tuple(name for name, kind in SOLVERS.items() if hasattr(kind, "unit") and kind.is_private)
+"""Solvers that know every unit; others know `value`."""
+
+
+def unit_option(name: str, unit: str | Unit) -> dict[str, Unit]:
+    """Return the option that makes a solver protect a unit, none for the usual one, or raise."""
+    unit = _validate.choice("unit", unit, Unit)
+    if unit is Unit.VALUE:
+        return {}
+    if name in SOLVERS and name not in UNITS:
+        raise InvalidParameter(
+            f"{name} protects unit value at most; {' and '.join(UNITS)} know {unit}"
+        )
+    return {"unit": unit}
 
 
 def make_solver(name: str, **options: Any) -> Solver:
