@@ -24,6 +24,7 @@ from tacit.privacy.accounting import gaussian
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease, Rows
 from tacit.privacy.ledger import Ledger
+from tacit.privacy.units import Unit
 from tacit.solvers.contract import Fit, Profiles, Session, Solver, settings
 from tacit.solvers.gradient import VALUE_LEVELS
 
@@ -32,7 +33,11 @@ FALSE_POSITIVES = 0.01
 
 SHADOWS = 2
 
-EXISTENCE = "not protected: who rated what is public under unit value"
+EXISTENCE = {
+    Unit.VALUE: "not protected: who rated what is public under unit value",
+    Unit.RATING: "what is attacked here: whether a rating is there",
+}
+"""What an attack says of whether a rating exists."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +56,11 @@ class Attack:
     mu: float
     coins: Coins
     scores: Scores
+
+    @property
+    def existence(self) -> str:
+        """What can be said of whether a rating exists."""
+        return EXISTENCE[Unit.RATING if self.targets.low is None else Unit.VALUE]
 
     @property
     def guessed(self) -> Coins:
@@ -147,7 +157,7 @@ class Attack:
             "true_positive_rate": self.hits,
             "true_positive_rate_error": self.hits_error,
             "true_positive_rate_bound": self.hits_bound,
-            "existence": EXISTENCE,
+            "existence": self.existence,
             "lower_bound": bounds.one_run_epsilon(
                 self.coins.size,
                 self.coins.size,
@@ -206,13 +216,15 @@ def attack(
     )
 
 
-def mu_between(ledger: Ledger, scale: Scale, low: float, high: float) -> float:
-    """Return the μ between two values of one rating.
+def mu_between(ledger: Ledger, scale: Scale, low: float | None, high: float) -> float:
+    """Return the μ between two values of one rating, or between one and none.
 
     A table for items or users moves by at most their distance, or by its sensitivity if that is
     less: in ratings' own units, since features have length 1 at most. For tables whose sensitivity
     is the range of the scale, it is μ·distance/range. A total may move by all of its sensitivity.
     """
+    if low is None:
+        return ledger.spend().mu
     # Solvers round values to a grid of at least so many steps, a power of two apart.
     step = 2.0 ** math.floor(math.log2(scale.range / VALUE_LEVELS))
     ends = scale.low, scale.high, (scale.low + scale.high) / 2

@@ -27,6 +27,7 @@ from tacit.privacy.accounting import gaussian
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Rows
 from tacit.privacy.query import BoundedQuery
+from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session, Solver, settings
 
 Coins = npt.NDArray[np.bool_]
@@ -56,12 +57,12 @@ class Canaries:
     places
         Where the canaries are, in the order of `by_user`.
     low, high
-        What a canary is if its coin shows tails or heads.
+        What a canary is if its coin shows tails or heads; a low of None is no rating at all.
     """
 
     ratings: Ratings
     places: npt.NDArray[np.int64]
-    low: float
+    low: float | None
     high: float
 
     @property
@@ -76,21 +77,38 @@ class Canaries:
 
     def world(self, coins: Coins) -> Ratings:
         """Return the ratings that coins decide on."""
-        return self.ratings.replaced(self.places, np.where(coins, self.high, self.low))
+        if self.low is not None:
+            return self.ratings.replaced(self.places, np.where(coins, self.high, self.low))
+        keep = np.ones(len(self.ratings), dtype=np.bool_)
+        keep[self.places[~coins]] = False
+        highest = np.full(self.places.size, self.high)
+        return self.ratings.replaced(self.places, highest).select(keep)
 
 
 def choose_canaries(
-    ratings: Ratings, most: int, *, low: float | None = None, high: float | None = None
+    ratings: Ratings,
+    most: int,
+    unit: Unit = Unit.VALUE,
+    *,
+    low: float | None = None,
+    high: float | None = None,
 ) -> Canaries:
     """Return at most so many canaries among ratings; their values go from end to end of the scale.
 
-    Which ratings depends on who rated what alone.
+    Under `rating` they are at its upper end, or not there. Which ratings depends on who rated what
+    alone.
     """
     _validate.positive_integer("canaries", most, "1,000 are usual")
+    if unit is Unit.USER:
+        raise InvalidParameter("people share the rows of items: audit unit user with two-worlds")
+    if unit is Unit.RATING and (low, high) != (None, None):
+        raise InvalidParameter("under unit rating a canary is there or not: leave out its values")
     scale = ratings.scale
-    low, high = scale.low if low is None else low, scale.high if high is None else high
-    if not low < high:
-        raise InvalidParameter("a canary is one of two different values, the smaller first")
+    high = scale.high if high is None else high
+    if unit is Unit.VALUE:
+        low = scale.low if low is None else low
+        if not low < high:
+            raise InvalidParameter("a canary is one of two different values, the smaller first")
     places = matching(ratings, most, seed=0)
     if places.size < CANARIES_MIN:
         raise InvalidParameter(
@@ -100,10 +118,12 @@ def choose_canaries(
     return Canaries(ratings=ratings, places=places, low=low, high=high)
 
 
-def own_canaries(count: int, *, low: float | None = None, high: float | None = None) -> Canaries:
+def own_canaries(
+    count: int, unit: Unit = Unit.VALUE, *, low: float | None = None, high: float | None = None
+) -> Canaries:
     """Return canaries among ratings made for them: user and item of the same number."""
     ratings = banded(count)
-    whole = choose_canaries(ratings, count, low=low, high=high)
+    whole = choose_canaries(ratings, count, unit, low=low, high=high)
     places = [ratings.place(number, number) for number in range(count)]
     return replace(whole, places=np.array(places))
 

@@ -14,7 +14,7 @@ from tacit._drawing import COLOURS, canvas, write_drawn
 from tacit._files import prepare_folder
 from tacit._html import page, picture, table
 from tacit._version import __version__
-from tacit.audit.attack import EXISTENCE, Attack
+from tacit.audit.attack import Attack
 from tacit.audit.one_run import OneRun
 from tacit.audit.two_worlds import TwoWorlds, View
 from tacit.audit.verdict import OWNER
@@ -121,8 +121,9 @@ def check_rows(result: Result) -> list[Row]:
 
 def _attack_rows(result: Attack) -> list[Row]:
     low, high = result.targets.low, result.targets.high
+    either = f"{high:g} or not there" if low is None else f"{low:g} or {high:g}"
     return [
-        ("mu between values", _number(result.mu), f"of a rating that is {low:g} or {high:g}"),
+        ("mu between both", _number(result.mu), f"of a rating that is {either}"),
         (
             "advantage",
             f"{result.advantage:.4f}",
@@ -134,13 +135,13 @@ def _attack_rows(result: Attack) -> list[Row]:
             ("too few targets to tell" if result.hits is None else f"± {result.hits_error:.4f}")
             + f"; at most {result.hits_bound:.4f} is possible",
         ),
-        ("lower bound on mu", _number(result.lower_bound_mu), "between values, from all guesses"),
+        ("lower bound on mu", _number(result.lower_bound_mu), "between both, from all guesses"),
         (
             "targets",
             f"{result.coins.size:,}",
             f"{2 * result.shadows} trainings of the attacker's own",
         ),
-        ("existence", "", EXISTENCE),
+        ("existence", "", result.existence),
     ]
 
 

@@ -306,6 +306,11 @@ class _Attacker:
         self._case = case
         runs = [self._watch(world, ()) for world in (0, 1)]
         self._values: list[tuple[Values, ...]] = [run.values for run in runs]
+        # Worlds with other pairs have no values in common.
+        lengths = [[each.size for each in values] for values in self._values]
+        self._is_simple = lengths[0] == lengths[1]
+        if not self._is_simple:
+            return
         history = self._watch(0, self._values[1])
         played = self._play(history, 1)
         self._is_simple = all(

@@ -1,4 +1,4 @@
-"""Pairs of worlds that differ by one rating: the worst there is for a solver, or of real data."""
+"""Pairs of neighbouring worlds: the worst there is for a solver and its unit, or of real data."""
 
 from dataclasses import dataclass
 from itertools import count
@@ -15,6 +15,7 @@ from tacit.errors import InvalidParameter
 from tacit.paper import counterexample
 from tacit.paper.neighbours import id_index, popular_items, telling_rater
 from tacit.privacy.budget import Budget
+from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session, Solver
 from tacit.solvers.names import SOLVERS, make_solver
 from tacit.solvers.paper import PaperDescent, PaperSolver
@@ -35,7 +36,8 @@ class Pair:
     worlds
         The ratings in each.
     user, item
-        Whose rating differs, by their indices.
+        Whose rating differs, and of what, by their indices; under unit `user` the item is one of
+        those rated.
     seed
         The public seed of all runs.
     words
@@ -47,13 +49,6 @@ class Pair:
     item: int
     seed: int = 0
     words: str
-
-    @property
-    def values(self) -> tuple[float, float]:
-        """The rating in each world."""
-        place = self.worlds[0].place(self.user, self.item)
-        low, high = (float(world.values()[place]) for world in self.worlds)
-        return low, high
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,7 +71,9 @@ def audited_solver(name: str, *, is_small: bool = True, **options: Any) -> Solve
     `gradient` have every kind of release but few of them: many runs then take little time.
     """
     given = {option: value for option, value in options.items() if value is not None}
-    options = (_USUAL.get(name, {}) if is_small else {}) | given
+    unit = Unit(given.get("unit", Unit.VALUE))
+    usual = _USUAL.get(name, {}) if unit is Unit.VALUE else _HIDDEN.get(name, {})
+    options = (usual if is_small else {}) | given
     if name not in SOLVERS:
         names = ", ".join(each for each, kind in SOLVERS.items() if kind.is_private)
         raise InvalidParameter(f"solver must be one of {names}, got {name!r}")
@@ -93,9 +90,15 @@ def worst_pair(solver: Solver) -> Pair:
     - `als`: everybody rates in the middle but one, from one end of the scale to the other. Then
       predictions stay in the middle, and both ratings are cut.
     - Others: one rating alone, from one end to the other.
+    - Under `rating`: everybody rates in the middle; one more rating at the end is there or not.
+    - Under `user`: everybody rates in the middle; somebody who rates from end to end, so that no
+      profile explains it, is there or not.
     """
     if isinstance(solver, PaperSolver):
         return _four_users(solver)
+    unit = unit_of(solver)
+    if unit is not Unit.VALUE:
+        return _there_or_not(unit)
     users = items = 16 if solver.name == "als" else 1
     rows, columns = (each.ravel() for each in np.indices((users, items)))
     values = np.full(rows.size, 3.0)
@@ -109,15 +112,33 @@ def worst_pair(solver: Solver) -> Pair:
     )
 
 
-def chosen_pair(
-    ratings: Ratings, *, user: str | None = None, item: str | None = None, to: float | None = None
-) -> Pair:
-    """Return ratings as they are, and with one of them changed. Private.
+def unit_of(solver: Solver) -> Unit:
+    """Return the unit that a solver protects."""
+    return Unit(getattr(solver, "unit", Unit.VALUE))
 
-    Without a user, it is one of the highest ratings of the item, of the user who rated most;
-    without an item, of the item that was rated most. It becomes `to`, or the end of the scale that
-    is further off.
+
+def chosen_pair(
+    ratings: Ratings,
+    unit: Unit = Unit.VALUE,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    to: float | None = None,
+) -> Pair:
+    """Return ratings as they are, and a neighbour. Private.
+
+    Under `value` one rating is changed, under `rating` it is removed, under `user` all of that user
+    are. Without a user, it is one of the highest ratings of the item, of the user who rated most;
+    without an item, of the item that was rated most. A changed one becomes `to`, or the end of the
+    scale that is further off.
     """
+    if to is not None and unit is not Unit.VALUE:
+        raise InvalidParameter(f"under unit {unit} nothing is changed, but removed: leave out --to")
+    if unit is Unit.USER and item is not None:
+        raise InvalidParameter("under unit user all ratings of somebody differ: leave out --item")
+    if unit is Unit.USER and user is not None:
+        row = id_index(ratings.user_ids, "user", user)
+        return _removed(ratings, unit, row, None)
     if user is not None and item is None:
         raise InvalidParameter("say which rating of that user: give --item too")
     if item is not None:
@@ -128,6 +149,8 @@ def chosen_pair(
         row = id_index(ratings.user_ids, "user", user)
     else:
         row = telling_rater(ratings, column)
+    if unit is not Unit.VALUE:
+        return _removed(ratings, unit, row, column)
     place, scale = ratings.place(row, column), ratings.scale
     value = float(ratings.values()[place])
     if to is None:
@@ -138,6 +161,40 @@ def chosen_pair(
     ids = ratings.user_ids[row], ratings.item_ids[column]
     words = f"user {ids[0]} rates item {ids[1]} {value:g}, or {to:g}"
     return Pair(worlds=(ratings, other), user=row, item=column, words=words)
+
+
+def _removed(ratings: Ratings, unit: Unit, user: int, item: int | None) -> Pair:
+    """Return ratings as they are, and without one of them or without all of one user's."""
+    keep = np.ones(len(ratings), dtype=np.bool_)
+    begin, end = ratings.by_user.starts[user : user + 2]
+    if begin == end:
+        raise InvalidParameter("that user has no ratings; choose one who has")
+    if item is None:
+        item = int(ratings.by_user.columns[begin])
+    if unit is Unit.USER:
+        keep[begin:end] = False
+        words = f"user {ratings.user_ids[user]} is there, or not"
+    else:
+        keep[ratings.place(user, item)] = False
+        ids = ratings.user_ids[user], ratings.item_ids[item]
+        words = f"user {ids[0]} rates item {ids[1]}, or not"
+    return Pair(worlds=(ratings, ratings.select(keep)), user=user, item=item, words=words)
+
+
+def _there_or_not(unit: Unit, size: int = 16) -> Pair:
+    """Return people who rate everything in the middle, and one who does not, there or not."""
+    rows, columns = (each.ravel() for each in np.indices((size, size)))
+    first = rows == 0
+    if unit is Unit.USER:
+        values = np.where(first, np.where(columns % 2 == 0, 1.0, 5.0), 3.0)
+        words = f"{size - 1} people rate {size} items 3; one who rates 1 and 5 is there, or not"
+        keep = ~first
+    else:
+        values = np.where(first & (columns == 0), 5.0, 3.0)
+        words = f"{size} users rate {size} items 3, but for one rating: 5, or none"
+        keep = ~(first & (columns == 0))
+    ratings = _ratings(rows, columns, values)
+    return Pair(worlds=(ratings, ratings.select(keep)), user=0, item=0, words=words)
 
 
 def matching(ratings: Ratings, most: int, seed: int) -> npt.NDArray[np.int64]:
@@ -180,6 +237,10 @@ _USUAL: dict[str, dict[str, Any]] = {
         "norm_bound": counterexample.NORM_BOUND,
     },
 }
+
+
+_HIDDEN: dict[str, dict[str, Any]] = {"als": {"factors": 1, "iterations": 4}}
+"""The same under units that hide who rated what."""
 
 
 def _four_users(solver: PaperSolver) -> Pair:

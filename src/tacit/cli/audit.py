@@ -48,6 +48,13 @@ SolverOption = Annotated[
 ]
 
 
+UnitOption = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=CONFIGURATION,
+        help="What is claimed to be hidden: value (the default), rating or user.",
+    ),
+]
 EpsilonOption = Annotated[
     float | None,
     number_option(
@@ -96,6 +103,7 @@ OutputOption = Annotated[
 def two_worlds(
     source: SourceOption = None,
     solver: SolverOption = None,
+    unit: UnitOption = None,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     factors: FactorsOption = None,
@@ -109,7 +117,9 @@ def two_worlds(
         str, typer.Option(help="What the attacker sees: transcript (all releases) or release.")
     ] = "transcript",
     confidence: ConfidenceOption = 0.95,
-    user: Annotated[str | None, typer.Option(help="Whose rating differs, in real data.")] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Whose rating differs, or who does, in real data.")
+    ] = None,
     item: Annotated[str | None, typer.Option(help="Of which item.")] = None,
     to: Annotated[
         float | None,
@@ -134,19 +144,20 @@ def two_worlds(
     outside: OutsideOption = "error",
     json: Json = False,
 ) -> None:
-    """Run many trainings in each of two worlds that differ by one rating, and tell them apart.
+    """Run many trainings in each of two neighbouring worlds, and tell them apart.
 
     The noise is real. The verdict compares the whole measured trade-off of false alarms and misses
     with the claimed curve; exit code 1 says that the claim is violated.
     """
     from tacit import _validate
     from tacit.audit.two_worlds import Plan, View, audit_two_worlds
-    from tacit.audit.worlds import EPSILON, Case, chosen_pair, worst_pair
+    from tacit.audit.worlds import EPSILON, Case, chosen_pair, unit_of, worst_pair
     from tacit.errors import InvalidParameter
 
     plan = Plan(runs=runs, view=_validate.choice("view", view, View), confidence=confidence)
     chosen, budget = _configuration(
         solver,
+        unit,
         epsilon,
         delta,
         like,
@@ -161,7 +172,7 @@ def two_worlds(
     _check_output(output)
     if source is not None:
         ratings = read(source, scale, columns, separator, duplicates, missing, outside)
-        pair = chosen_pair(ratings, user=user, item=item, to=to)
+        pair = chosen_pair(ratings, unit_of(chosen), user=user, item=item, to=to)
     elif user is not None or item is not None or to is not None:
         raise InvalidParameter("--user, --item and --to choose a rating of real data: give some")
     else:
@@ -187,6 +198,7 @@ def two_worlds(
 def one_run(
     source: SourceOption = None,
     solver: SolverOption = None,
+    unit: UnitOption = None,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     factors: FactorsOption = None,
@@ -221,6 +233,7 @@ def one_run(
 
     chosen, budget = _configuration(
         solver,
+        unit,
         epsilon,
         delta,
         like,
@@ -234,7 +247,7 @@ def one_run(
     )
     _check_output(output)
     how = scale, columns, separator, duplicates, missing, outside
-    chosen_canaries = _canaries(source, canaries, (None, None), *how)
+    chosen_canaries = _canaries(source, canaries, chosen, (None, None), *how)
     with iterations_bar("one run") as steps:
         result = audit_one_run(
             chosen,
@@ -251,6 +264,7 @@ def one_run(
 def attack_release(
     source: SourceOption = None,
     solver: SolverOption = None,
+    unit: UnitOption = None,
     epsilon: EpsilonOption = None,
     delta: DeltaOption = None,
     factors: FactorsOption = None,
@@ -279,9 +293,10 @@ def attack_release(
     outside: OutsideOption = "error",
     json: Json = False,
 ) -> None:
-    """Show what somebody who has a release infers about the value of single ratings.
+    """Show what somebody who has a release infers about single ratings.
 
-    Hits and false alarms are shown beside the most that the certificate allows.
+    About their values, or under unit rating whether they are there. Hits and false alarms are shown
+    beside the most that the certificate allows.
     """
     from tacit.audit.attack import attack
     from tacit.audit.one_run import EPSILON
@@ -289,6 +304,7 @@ def attack_release(
 
     chosen, budget = _configuration(
         solver,
+        unit,
         epsilon,
         delta,
         like,
@@ -302,7 +318,7 @@ def attack_release(
     )
     _check_output(output)
     how = scale, columns, separator, duplicates, missing, outside
-    chosen_targets = _canaries(source, targets, _values(values), *how)
+    chosen_targets = _canaries(source, targets, chosen, _values(values), *how)
     with iterations_bar("trainings") as steps:
         result = attack(
             chosen,
@@ -318,6 +334,7 @@ def attack_release(
 
 def _configuration(
     solver: str | None,
+    unit: str | None,
     epsilon: float | None,
     delta: float | None,
     like: Path | None,
@@ -332,15 +349,17 @@ def _configuration(
     from tacit.errors import InvalidParameter
     from tacit.privacy.budget import Budget
     from tacit.release.read import load_release
+    from tacit.solvers.names import unit_option
 
     if like is None:
         name = solver or "als"
+        options |= unit_option(name, unit or "value")
         chosen = audited_solver(name, is_small=is_small, **options)
         usual = PAPER_EPSILON if name == "paper" else usual
         return chosen, Budget.from_epsilon(
             usual if epsilon is None else epsilon, DELTA if delta is None else delta
         )
-    given = [solver, epsilon, delta, *options.values()]
+    given = [solver, unit, epsilon, delta, *options.values()]
     if any(each is not None for each in given):
         raise InvalidParameter("--like takes everything from a release; leave other options out")
     release = load_release(like)
@@ -354,18 +373,23 @@ def _configuration(
 
 
 def _canaries(
-    source: str | None, most: int, values: "tuple[float | None, float | None]", *how: Any
+    source: str | None,
+    most: int,
+    solver: "Solver",
+    values: "tuple[float | None, float | None]",
+    *how: Any,
 ) -> "Canaries":
     """Return canaries among real ratings, or among some that are made for them."""
     from tacit.audit.one_run import choose_canaries, own_canaries
+    from tacit.audit.worlds import unit_of
     from tacit.errors import InvalidParameter
 
-    low, high = values
+    (low, high), unit = values, unit_of(solver)
     if source is not None:
-        return choose_canaries(read(source, *how), most, low=low, high=high)
+        return choose_canaries(read(source, *how), most, unit, low=low, high=high)
     if not 0 < most <= CANARIES_MAX:
         raise InvalidParameter(f"without data there can be 10 to {CANARIES_MAX:,} canaries")
-    return own_canaries(most, low=low, high=high)
+    return own_canaries(most, unit, low=low, high=high)
 
 
 def _values(text: str | None) -> tuple[float | None, float | None]:

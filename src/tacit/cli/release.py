@@ -143,10 +143,10 @@ def recommend(
     if ratings is not None:
         own = own_ratings(ratings, recommender.item_ids)
         folded = recommender.fold_in(own)
-        unwanted = list(own)
+        seen = list(own)
         if exclude is not None:
-            unwanted += id_column(read_table(exclude), "item", str(exclude)).to_list()
-        best = recommender.recommend_profile(folded.bias, folded.factors, count, exclude=unwanted)
+            seen += id_column(read_table(exclude), "item", str(exclude)).to_list()
+        best = recommender.recommend_profile(folded.bias, folded.factors, count, exclude=seen)
         rows = [{"item_id": each.item_id, "score": each.score, "rank": each.rank} for each in best]
         _show({"user_id": None}, rows, recommender, titles, json)
         return

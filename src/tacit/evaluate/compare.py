@@ -129,10 +129,10 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """One solver under one unit at one ε: means over seeds with standard errors, None where unknown.
+    """One solver under one unit at one ε: means over seeds with standard errors.
 
-    `difference` is the mean difference of the RMSE to the first solver on the same splits, at the
-    same ε, and its standard error.
+    A mean is None where it is unknown. `difference` is the mean difference of the RMSE to the first
+    solver on the same splits, at the same ε, and its standard error.
     """
 
     solver: str

@@ -11,9 +11,19 @@ from tacit.privacy.residuals import NORM, ResidualTables, Side
 
 
 def reference_tables(
-    ratings: Ratings, users: Side, items: Side, grid: ValueGrid, *, first: int, reach: float
+    ratings: Ratings,
+    users: Side,
+    items: Side,
+    grid: ValueGrid,
+    *,
+    first: int,
+    reach: float,
+    limit: int | None = None,
 ) -> ResidualTables:
-    """Return Σ r·f by user and by item and Σ r². Reads private data; the result is private too."""
+    """Return Σ r·f by user and by item and Σ r², with r cut to `limit` steps unless it is None.
+
+    Reads private data; the result is private too.
+    """
     sides = [each.packed[:, : each.width].astype(np.int64) for each in (users, items)]
     sums = [np.zeros_like(side) for side in sides]
     step = math.ldexp(1.0, grid.exponent)
@@ -27,6 +37,8 @@ def reference_tables(
         prediction = base + (user_lines[user, 1] * item_lines[item, 1]) * product
         inside = np.clip(prediction, grid.lowest - beyond, grid.highest + beyond)
         residual = int(np.rint(inside)) - int(value)
+        if limit is not None:
+            residual = max(-limit, min(limit, residual))
         sums[0][user] += residual * sides[1][item]
         sums[1][item] += residual * sides[0][user]
         squares += residual * residual

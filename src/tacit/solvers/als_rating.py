@@ -19,15 +19,12 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.residuals import RatingTotals, ResidualSums
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
-from tacit.solvers.descent import Cut, Steps, rank_of, unit_of
+from tacit.solvers.descent import Cut, Steps, levels_for, rank_of, unit_of
 from tacit.solvers.gradient import GradientDescent
 from tacit.solvers.run import State, Tables
 
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.002, 0.008
 """Shares of μ²: of each table of counts, of totals, and of all sums of squares together."""
-
-_LEVELS = 256
-"""Steps of the value grid; the usual limit is some fifty of them."""
 
 _START = 1.1
 """The deviation of residuals that is assumed before the first step."""
@@ -58,9 +55,12 @@ class RatingDescent(GradientDescent):
             factors=RANKS[-1][1] if factors is None else factors,
             iterations=iterations or min(80, round(24 + 24 * budget.mu)),
         )
-        super().__init__(steps, ratings, _LEVELS)
-        self._is_rank_free = factors is None
-        self._cut, self._mu = Cut.for_mu(budget.mu), budget.mu
+        # A little less than all, so that the sum does not round to more than 1.
+        left = 1 - 2.0**-40 - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
+        self._share = left / (2 * steps.iterations)
+        self._ratio = budget.mu * math.sqrt(self._share)
+        super().__init__(steps, ratings, levels_for(self._ratio))
+        self._is_rank_free, self._cut = factors is None, Cut.for_mu(budget.mu)
 
     @property
     def steps(self) -> int:
@@ -91,7 +91,6 @@ class RatingDescent(GradientDescent):
             shares = (_COUNT_SHARE, _COUNT_SHARE, _TOTAL_SHARE)
             return RatingTotals(self.pairs, self.grid), shares
         users, items = self.sides(state)
-        limit = self._cut.times * float(state["spread"]) * self.unit(state)
         sums = ResidualSums(
             purpose=f"step {number} of {self._steps.iterations}",
             pairs=self.pairs,
@@ -99,18 +98,13 @@ class RatingDescent(GradientDescent):
             items=items,
             values=self.grid,
             first=1,
-            limit=max(1, round(math.ldexp(limit, -self.grid.exponent))),
+            limit=self._cut.limit(
+                float(state["spread"]) * self.unit(state), self.grid, self._ratio
+            ),
             unit=Unit.RATING,
             has_squares=True,
         )
         return sums, (self._share, self._share, _SQUARE_SHARE / self._steps.iterations)
-
-    @property
-    def _share(self) -> float:
-        """The share of μ² of each table of sums."""
-        # A little less than all, so that the sum does not round to more than 1.
-        left = 1 - 2.0**-40 - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
-        return left / (2 * self._steps.iterations)
 
     def learn(self, number: int, state: State, released: Tables, noise: list[float]) -> State:
         """Return the state after a step."""
@@ -136,7 +130,7 @@ class RatingDescent(GradientDescent):
             "unit": np.array(unit),
         }
         if self._is_rank_free:
-            usual = self._cut.times / (self._cut.kept * self._mu * math.sqrt(self._share))
+            usual = self._cut.times / (self._cut.kept * self._ratio)
             support = self._steps.support(users, usual) * self._steps.support(items, usual)
             width = 1 + rank_of(support, RANKS)
             for name in ("users", "items", "user_sums", "item_sums"):

@@ -20,15 +20,12 @@ from tacit.privacy.grid import ValueGrid
 from tacit.privacy.people import Items, People, PersonSums, PersonTotals
 from tacit.solvers.als_rating import shrunk
 from tacit.solvers.contract import Session
-from tacit.solvers.descent import WIDTH, Cut, Rows, Steps, by_count, rank_of, unit_of
+from tacit.solvers.descent import WIDTH, Cut, Rows, Steps, by_count, levels_for, rank_of, unit_of
 from tacit.solvers.fold_in import Prior
 from tacit.solvers.run import State, Tables
 
 _WEIGHT_SHARE, _TOTAL_SHARE, _PRODUCT_SHARE, _SQUARE_SHARE = 0.03, 0.02, 0.02, 0.005
 """Shares of μ²: of items' weights, of totals, of all products of features, of all mean squares."""
-
-_LEVELS = 2048
-"""Steps of the value grid: a person touches whole tables, so that noise must be fine."""
 
 _START = 1.1
 """The deviation of residuals that is assumed before the first step."""
@@ -75,8 +72,13 @@ class UserDescent:
         self._people = People(ratings)
         scale = ratings.scale
         self.middle, self._unit = (scale.low + scale.high) / 2, scale.range / WIDTH
-        self._grid = ValueGrid.for_scale(-scale.range / 2, scale.range / 2, _LEVELS)
-        self._cut, self._mu = Cut.for_mu(budget.mu), budget.mu
+        # A little less than all, so that the sum does not round to more than 1.
+        left = 1 - 2.0**-40 - _WEIGHT_SHARE - _TOTAL_SHARE - _PRODUCT_SHARE - _SQUARE_SHARE
+        self._share = left / self._steps.iterations
+        self._ratio = budget.mu * math.sqrt(self._share)
+        levels = levels_for(self._ratio)
+        self._grid = ValueGrid.for_scale(-scale.range / 2, scale.range / 2, levels)
+        self._cut = Cut.for_mu(budget.mu)
 
     @property
     def steps(self) -> int:
@@ -106,23 +108,16 @@ class UserDescent:
         if number == 0:
             return PersonTotals(self._people, self._grid), (_WEIGHT_SHARE, _TOTAL_SHARE)
         count = self._steps.iterations
-        limit = self._cut.times * float(state["spread"] * state["unit"])
+        deviation = float(state["spread"] * state["unit"])
         sums = PersonSums(
             purpose=f"step {number} of {count}",
             people=self._people,
             items=self._items(state, state["items"]),
             mean=float(state["mean"]),
             values=self._grid,
-            limit=max(1, round(math.ldexp(limit, -self._grid.exponent))),
+            limit=self._cut.limit(deviation, self._grid, self._ratio),
         )
         return sums, (self._share, _PRODUCT_SHARE / count, _SQUARE_SHARE / count)
-
-    @property
-    def _share(self) -> float:
-        """The share of μ² of a table of sums."""
-        # A little less than all, so that the sum does not round to more than 1.
-        left = 1 - 2.0**-40 - _WEIGHT_SHARE - _TOTAL_SHARE - _PRODUCT_SHARE - _SQUARE_SHARE
-        return left / self._steps.iterations
 
     def learn(self, number: int, state: State, released: Tables, noise: list[float]) -> State:
         """Return the state after a step."""
@@ -163,7 +158,7 @@ class UserDescent:
             "unit": np.array(unit),
         }
         if self._is_rank_free:
-            usual = self._cut.times / (self._cut.kept * self._mu * math.sqrt(self._share))
+            usual = self._cut.times / (self._cut.kept * self._ratio)
             support = self._steps.support(after["weights"], usual, self._weight(after))
             width = 1 + rank_of(support, RANKS)
             for name in ("items", "item_sums"):

@@ -40,6 +40,9 @@ _ROUNDS = 30
 # Assumed deviations of a rating from its prediction and of a bias, in parts of the scale's width.
 _RESIDUAL, _BIAS = 0.23, 0.11
 
+_HIDDEN = {"factors": 0, "iterations": 24}
+"""The descent under units that hide who rated what; without factors it needs few steps."""
+
 SHARE = 0.5
 """The share of μ² of each of the two releases."""
 
@@ -77,7 +80,7 @@ class BiasSolver:
         """Train on ratings within a budget. Reads private data; the fit may be released."""
         check_ratings(ratings, self.unit)
         if self.unit is not Unit.VALUE:
-            return fit_hidden(self, self.unit, ratings, budget, session, factors=0)
+            return fit_hidden(self, self.unit, ratings, budget, session, **_HIDDEN)
         check_budget(self, budget)
         run = Run(session)
         door = run.door(Unit.VALUE, budget)
@@ -112,7 +115,7 @@ class BiasSolver:
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
         """Return the events that `fit` would book. Reads public facts only."""
         if self.unit is not Unit.VALUE:
-            return plan_hidden(self, self.unit, ratings, budget, factors=0)
+            return plan_hidden(self, self.unit, ratings, budget, **_HIDDEN)
         check_budget(self, budget)
         if budget is None:
             return []

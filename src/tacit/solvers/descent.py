@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.privacy.grid import ValueGrid
-from tacit.privacy.residuals import Side
+from tacit.privacy.noise import sampler
+from tacit.privacy.residuals import NORM, Side
 
 Rows = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
@@ -34,6 +35,12 @@ in parts of half the scale."""
 
 _FEW = 4
 """Factors for which it is judged whether there is room for any."""
+
+_LEVELS_MIN, LEVELS_MAX = 256, 2**14
+"""Steps that a scale is divided into. With more, a residual could exceed 15 bits."""
+
+_FINE = 2 * sampler.SIGMA_MIN / NORM
+"""Steps that residuals are cut at, at least, where sensitivity and noise are the same."""
 
 _LIMIT, _SLOPE = 0.8, 0.15
 """Where residuals are cut, in deviations: _LIMIT + _SLOPE · μ."""
@@ -172,10 +179,27 @@ class Cut:
         density = math.exp(-(self.times**2) / 2) / math.sqrt(2 * math.pi)
         return self.kept - 2 * self.times * density + self.times**2 * (1 - self.kept)
 
+    def limit(self, deviation: float, grid: ValueGrid, ratio: float) -> int:
+        """Return the limit in steps of a grid, for residuals of a deviation in ratings' units.
+
+        Not so few that noise would be too small for its sampler, if a release spends `ratio` =
+        sensitivity/noise.
+        """
+        steps = round(math.ldexp(self.times * deviation, -grid.exponent))
+        return max(1, math.ceil(_FINE * ratio), steps)
+
     def deviation(self, before: float, mean_square: float) -> float:
         """Return the deviation that a noisy mean square of cut residuals tells."""
         found = math.sqrt(max(mean_square, 1e-6) / self.square)
         return min(max(found, 0.8 * before), 1.25 * before)
+
+
+def levels_for(ratio: float) -> int:
+    """Return how many steps a scale is divided into, where a release spends `ratio`.
+
+    The less noise, the finer: the least limit of residuals is then a small part of the scale.
+    """
+    return int(min(LEVELS_MAX, 2 ** math.ceil(math.log2(max(_LEVELS_MIN, 4096 * ratio)))))
 
 
 def unit_of(totals: Vector, count: float, grid: ValueGrid) -> tuple[float, float]:
