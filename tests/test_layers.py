@@ -24,6 +24,7 @@ LAYERS = [
     "_parallel",
     "_processes",
     "data",
+    "_fold_in",
     "privacy",
     "solvers",
     "release",

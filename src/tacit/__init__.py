@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tacit._version import __version__
 
 if TYPE_CHECKING:
+    from tacit._fold_in import fold_in
     from tacit.data import load
     from tacit.data.ratings import Ratings
     from tacit.data.scale import Scale
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tacit.solvers.als import AlsSolver
     from tacit.solvers.bias import BiasSolver, NonPrivateBiasSolver
     from tacit.solvers.contract import Fit, Session
-    from tacit.solvers.fold_in import fold_in
     from tacit.solvers.gradient import GradientSolver, NonPrivateGradientSolver
     from tacit.solvers.input_perturbation import InputPerturbationSolver
     from tacit.solvers.non_private import NonPrivateSolver
@@ -60,7 +60,7 @@ _HOME = {
     "Unit": "tacit.privacy.units",
     "account": "tacit.privacy.accounting.accounts",
     "combine": "tacit.privacy.ledger",
-    "fold_in": "tacit.solvers.fold_in",
+    "fold_in": "tacit._fold_in",
     "load": "tacit.data",
     "load_release": "tacit.release.read",
     "rmse": "tacit.evaluate.metrics",

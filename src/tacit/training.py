@@ -108,7 +108,7 @@ def train(
     start = perf_counter()
     solver = solver or AlsSolver()
     output = Path(output).absolute()
-    users_out = _users_out(solver, users_out)
+    users_out = users_in_release(solver, users_out)
     private = _private_files(solver, output, users_out, private_items, pseudonyms)
     key = read_private_key(sign) if sign is not None else None
     test = None
@@ -263,7 +263,7 @@ def run_folder(output: str | Path) -> Path:
     return output.with_name(f"{output.name}.run")
 
 
-def _users_out(solver: Solver, users_out: UsersOut | str | None) -> UsersOut:
+def users_in_release(solver: Solver, users_out: UsersOut | str | None) -> UsersOut:
     """Return what users are called in the release; refuse what the unit forbids."""
     hides_people = getattr(solver, "unit", Unit.VALUE) is Unit.USER
     if users_out is None:

@@ -15,6 +15,7 @@ from tacit.evaluate.compare import METRICS, Cell, Plan, run_comparison
 from tacit.evaluate.compare_report import rows, write_comparison
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.accounting import gaussian
+from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
 from tacit.solvers.names import make_solver
 from tests.conftest import RunTacit
@@ -62,14 +63,14 @@ def test_other_questions_are_run(tmp_path: Path, change: str) -> None:
 
 
 def test_a_cell_is_a_fit_on_the_split_of_its_seed(tmp_path: Path) -> None:
-    found = run(tmp_path).results[Cell(solver="non-private", epsilon=None, seed=1)]
+    found = run(tmp_path).results[Cell(solver="non-private", unit=None, epsilon=None, seed=1)]
     train, test = random_split(RATINGS, 0.1, 1)
     fit = make_solver("non-private").fit(train, session=Session(seed=1))
     assert found.rmse == pytest.approx(rmse(fit, test), rel=1e-9)
 
 
 def test_the_paper_is_compared_at_the_same_exact_epsilon() -> None:
-    solver: Any = compare._solver(Cell(solver="paper", epsilon=5.0, seed=0), PLAN)
+    solver: Any = compare._solver(Cell(solver="paper", unit=Unit.VALUE, epsilon=5.0, seed=0), PLAN)
     mu = solver.epsilon_i / math.sqrt(2 * math.log(125)) * math.sqrt(solver.iterations)
     assert gaussian.epsilon(PLAN.delta, mu) == pytest.approx(5.0)
 
@@ -78,15 +79,34 @@ def test_differences_are_paired(tmp_path: Path) -> None:
     comparison = run(tmp_path)
     by_kind = {(each.solver, each.epsilon): each for each in comparison.summaries()}
     found = by_kind["bias", 10.0]
+    at: dict[str, Any] = {"unit": Unit.VALUE, "epsilon": 10.0}
     gaps = [
-        comparison.results[Cell(solver="bias", epsilon=10.0, seed=seed)].rmse
-        - comparison.results[Cell(solver="gradient", epsilon=10.0, seed=seed)].rmse
+        comparison.results[Cell(solver="bias", **at, seed=seed)].rmse
+        - comparison.results[Cell(solver="gradient", **at, seed=seed)].rmse
         for seed in (0, 1)
     ]
     assert found.difference == pytest.approx((sum(gaps) / 2, abs(gaps[0] - gaps[1]) / 2), rel=1e-9)
     assert by_kind["gradient", 1.0].difference is None
     assert by_kind["non-private", None].difference is None
     assert by_kind["paper", 1.0].status == "claimed"
+
+
+def test_units_are_compared_side_by_side(tmp_path: Path) -> None:
+    units = (Unit.VALUE, Unit.RATING, Unit.USER)
+    plan = Plan(solvers=("bias", "gradient", "non-private"), units=units, epsilons=(5.0,), seeds=1)
+    comparison = run(tmp_path, plan)
+    kinds = [(each.solver, each.unit) for each in comparison.summaries()]
+    assert kinds == [
+        *(("bias", unit) for unit in units),
+        ("gradient", Unit.VALUE),
+        ("non-private", None),
+    ]
+    errors = [each.means["rmse"] for each in comparison.summaries()]
+    assert errors[2] > max(errors[:2])  # hiding a person costs most
+    assert comparison.summaries()[1].difference is not None
+    page = write_comparison(tmp_path, comparison)[3].read_text()
+    for unit in units:
+        assert unit.facts.hides.replace("'", "&#x27;") in page or unit.facts.hides in page
 
 
 def test_files_and_table(tmp_path: Path) -> None:
@@ -121,6 +141,10 @@ def test_a_damaged_result_is_run_again(tmp_path: Path, content: str) -> None:
         {"epsilons": ()},
         {"epsilons": (1.0, 1.0)},
         {"epsilons": (-1.0,)},
+        {"units": ()},
+        {"units": (Unit.VALUE, Unit.VALUE)},
+        {"units": ("person",)},
+        {"solvers": ("gradient", "paper"), "units": (Unit.USER,)},
         {"delta": 2.0},
         {"seeds": 0},
         {"holdout": 1.5},
@@ -140,7 +164,7 @@ def test_the_command(tacit: RunTacit, tmp_path: Path) -> None:
     assert rmse_at[None] < rmse_at[20.0] < rmse_at[2.0]
     assert all(Path(file).exists() for file in document["files"])
     again = tacit("compare", "synthetic:10k", *options, "-o", tmp_path / "out")
-    assert again.stdout.splitlines()[0].split()[:2] == ["solver", "ε"]
+    assert again.stdout.splitlines()[0].split()[:3] == ["solver", "unit", "ε"]
     assert "owner's own view" in again.stderr
 
 

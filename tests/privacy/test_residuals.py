@@ -52,35 +52,40 @@ def sums(ratings: Ratings, users: Side, items: Side, **options: object) -> Resid
     st.integers(1, 40),
     st.integers(1, 170),
     st.integers(0, 3),
+    st.none() | st.integers(1, 100),
     st.booleans(),
 )
-@example(1, 3, 40, 33, 1, False)
-@example(2, 40, 3, 128, 0, False)
-@example(3, 30, 30, 129, 2, False)
+@example(1, 3, 40, 33, 1, None, False)
+@example(2, 40, 3, 128, 0, 1, False)
+@example(3, 30, 30, 129, 2, 7, False)
+@example(4, 30, 30, 64, 1, 7, True)
 def test_the_pass_matches_the_reference(
-    seed: int, users: int, items: int, width: int, first: int, portable: bool
+    seed: int, users: int, items: int, width: int, first: int, limit: int | None, portable: bool
 ) -> None:
     first = min(first, width)
     ratings = random_ratings(seed, users, items, density=0.6)
     both = sides(ratings, width, seed)
-    measurement = sums(ratings, *both, first=first, portable=portable)
+    measurement = sums(ratings, *both, first=first, limit=limit, portable=portable)
     tables = measurement.tables(RatedPairs(ratings).values(ratings, GRID), threads=2)
-    expected = reference_tables(ratings, *both, GRID, first=first, reach=0.5)
+    expected = reference_tables(ratings, *both, GRID, first=first, reach=0.5, limit=limit)
     assert np.array_equal(tables.users, expected.users)
     assert np.array_equal(tables.items, expected.items)
     assert tables.squares == expected.squares
 
 
 @pytest.mark.parametrize("length", [2.0, 6.0, 12.0, 1000.0])
+@pytest.mark.parametrize("limit", [None, 5, 300])
 @pytest.mark.parametrize("portable", [False, True])
-def test_residuals_far_beyond_the_scale_are_exact_too(length: float, portable: bool) -> None:
-    """Few, most or all residuals are too large for the usual sums."""
+def test_residuals_far_beyond_the_scale_are_exact_too(
+    length: float, limit: int | None, portable: bool
+) -> None:
+    """Few, most or all residuals are too large for the usual sums, or cut."""
     ratings = random_ratings(3, 70, 50, density=0.7)
     both = sides(ratings, 20, 5, length)
     reach = reach_max(GRID)
-    measurement = sums(ratings, *both, reach=reach, portable=portable)
+    measurement = sums(ratings, *both, reach=reach, limit=limit, portable=portable)
     tables = measurement.tables(RatedPairs(ratings).values(ratings, GRID), threads=2)
-    expected = reference_tables(ratings, *both, GRID, first=0, reach=reach)
+    expected = reference_tables(ratings, *both, GRID, first=0, reach=reach, limit=limit)
     assert np.array_equal(tables.users, expected.users)
     assert np.array_equal(tables.items, expected.items)
     assert tables.squares == expected.squares
@@ -134,11 +139,14 @@ def test_long_rows_at_the_extremes_do_not_overflow(shape: tuple[int, int], level
 
 
 @settings(max_examples=60)
-@given(st.data(), st.integers(0, 2**32), st.integers(1, 40))
-def test_one_value_never_moves_more_than_booked(data: st.DataObject, seed: int, width: int) -> None:
+@given(st.data(), st.integers(0, 2**32), st.integers(1, 40), st.none() | st.integers(1, 100))
+def test_one_value_never_moves_more_than_booked(
+    data: st.DataObject, seed: int, width: int, limit: int | None
+) -> None:
     """Neighbours under `value`: one entry takes any 32-bit integer, on the grid or not."""
     ratings = random_ratings(seed % 11, users=8, items=6)
-    measurement = sums(ratings, *sides(ratings, width, seed, length=3.0))
+    both = sides(ratings, width, seed, length=3.0)
+    measurement = sums(ratings, *both, limit=limit, has_squares=True)
     values = RatedPairs(ratings).values(ratings, GRID)
     anything = st.integers(-(2**31), 2**31 - 1) | st.integers(GRID.lowest, GRID.highest)
     entry = data.draw(st.integers(0, values.size - 1))

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import _core
+from tacit._fold_in import fold_in
 from tacit.data.scale import Scale
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.recommend.export import Form, export_release
@@ -22,7 +23,6 @@ from tacit.recommend.tables import read_items, read_table, read_titles
 from tacit.recommend.top import Catalogue
 from tacit.release.bundle import Facts, Release, Table
 from tacit.release.read import load_release
-from tacit.solvers.fold_in import fold_in
 from tests.release.helpers import certificate, small_fit, write_small
 
 SCALE = Scale(low=1, high=5, step=1)

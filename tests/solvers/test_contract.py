@@ -20,7 +20,7 @@ from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise, NoiseSource
 from tacit.privacy.query import JointMeasurement
 from tacit.solvers.contract import Fit, Session, Solver, settings
-from tacit.solvers.names import SOLVERS, make_solver
+from tacit.solvers.names import SOLVERS, UNITS, make_solver
 from tests.solvers.helpers import (
     BUDGET,
     checkerboard,
@@ -38,6 +38,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "bias": {},
     "input-perturbation": {"factors": 3, "iterations": 4},
     "non-private-bias": {},
+    "als:rating": {"factors": 2, "iterations": 4},
+    "als:user": {"factors": 2, "iterations": 4},
+    "bias:rating": {},
+    "bias:user": {},
 }
 STATUS = {
     "als": Status.PROVEN,
@@ -49,13 +53,24 @@ STATUS = {
     "non-private-gradient": Status.NONE,
     "non-private-bias": Status.NONE,
 }
-NAMES = list(SOLVERS)
-NOISED = [name for name in NAMES if SOLVERS[name].is_private]
+HIDDEN = ["als:rating", "als:user", "bias:rating", "bias:user"]
+"""Solvers under other units than `value`."""
+
+STATUS |= dict.fromkeys(HIDDEN, Status.PROVEN)
+NAMES = [*SOLVERS, *HIDDEN]
+NOISED = [name for name in NAMES if STATUS[name] is not Status.NONE]
 PROVEN = [name for name in NAMES if STATUS[name] is Status.PROVEN]
+VALUE = [name for name in PROVEN if name not in HIDDEN]
+
+
+def made(name: str, **options: Any) -> Solver:
+    """Return a solver by its name, with the unit after a colon if there is one."""
+    solver, _, unit = name.partition(":")
+    return make_solver(solver, **({"unit": unit or None} | options))
 
 
 def small(name: str) -> Solver:
-    return make_solver(name, **SMALL[name])
+    return made(name, **SMALL[name])
 
 
 def run(name: str, ratings: Ratings, seed: int = 3, **options: Any) -> Fit:
@@ -65,7 +80,8 @@ def run(name: str, ratings: Ratings, seed: int = 3, **options: Any) -> Fit:
 
 
 def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
-    sides = [side for side in (fit.users, fit.items, fit.private_items) if side is not None]
+    private = fit.private_users, fit.private_items
+    sides = [side for side in (fit.users, fit.items, *private) if side is not None]
     arrays = [array for side in sides for array in (side.biases, side.factors)]
     return [np.array(fit.mean), *arrays]
 
@@ -76,6 +92,7 @@ def same(one: Fit, two: Fit) -> bool:
 
 def test_every_solver_is_tested() -> None:
     assert set(SMALL) == set(STATUS) == set(NAMES)
+    assert {name.partition(":")[0] for name in HIDDEN} == set(UNITS)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,7 +106,9 @@ def test_status_and_budget(name: str) -> None:
         assert certificate.epsilon is not None and certificate.epsilon <= BUDGET.epsilon
         # Nothing is given away: all but a little of the budget is spent. The paper's own bound
         # is not tight, so it spends less.
-        assert certificate.epsilon > (0.8 if name == "paper" else 0.9999) * BUDGET.epsilon
+        # A person can touch so many entries that a little more is set aside for the sampler.
+        least = 0.8 if name == "paper" else 0.998 if name.endswith(":user") else 0.9999
+        assert certificate.epsilon > least * BUDGET.epsilon
     else:
         assert certificate.epsilon is None
 
@@ -122,11 +141,10 @@ def test_ids_are_the_callers_own(name: str, kind: type) -> None:
         item_id=pl.Series([kind(2000 - item) for item in frame["item_id"]]),
     ).sample(fraction=1.0, shuffle=True, seed=1)
     fit = run(name, load(renamed, scale="1:5:1"))
-    items = fit.items or fit.private_items
-    assert items is not None
-    assert sorted(fit.users.ids.to_list()) == sorted(renamed["user_id"].unique().to_list())
+    users, items = fit.known_users, fit.known_items
+    assert sorted(users.ids.to_list()) == sorted(renamed["user_id"].unique().to_list())
     assert sorted(items.ids.to_list()) == sorted(renamed["item_id"].unique().to_list())
-    assert len(fit.users.ids) == len(fit.users.biases) == len(fit.users.factors)
+    assert len(users.ids) == len(users.biases) == len(users.factors)
     assert len(items.ids) == len(items.biases) == len(items.factors)
 
 
@@ -139,7 +157,7 @@ def test_predictions_follow_the_ids(name: str) -> None:
         orient="row",
     )
     ratings = load(frame, scale="1:5:1")
-    solver = make_solver(name)
+    solver = made(name)
     budget = replace_budget(solver)
     fit = solver.fit(ratings, budget, Session(noise=InsecureTestNoise(1)))
     users = np.zeros(10, dtype=np.int32)
@@ -155,10 +173,12 @@ def replace_budget(solver: Solver) -> Any:
     return Budget.from_epsilon(50, 1e-5) if solver.is_private else None
 
 
-@pytest.mark.parametrize("name", ["als", "gradient", "non-private-gradient", "non-private"])
+@pytest.mark.parametrize(
+    "name", ["als", "als:rating", "gradient", "non-private-gradient", "non-private"]
+)
 def test_a_checkerboard_is_learnt(name: str) -> None:
     train, test = checkerboard()
-    solver = make_solver(name, factors=3)
+    solver = made(name, factors=3)
     fit = solver.fit(train, replace_budget(solver), Session(noise=InsecureTestNoise(1)))
     # Guessing the mean errs by 2.
     assert rmse(fit, test) < (1.2 if solver.is_private else 0.4)
@@ -169,14 +189,18 @@ def test_bad_input_is_refused(name: str) -> None:
     solver, ratings = small(name), random_ratings()
     with pytest.raises(InvalidParameter, match=r"tacit\.load"):
         solver.fit(ratings.to_frame(), BUDGET)  # type: ignore[arg-type]
-    with pytest.raises(InvalidParameter, match="no ratings"):
-        solver.fit(ratings.select(np.zeros(len(ratings), dtype=np.bool_)), BUDGET)
+    nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
+    if name in HIDDEN:
+        solver.fit(nothing, BUDGET)  # whether there are any is private
+    else:
+        with pytest.raises(InvalidParameter, match="no ratings"):
+            solver.fit(nothing, BUDGET)
     with pytest.raises(InvalidParameter, match="budget"):
         solver.fit(ratings, None if solver.is_private else BUDGET)
     for field in fields(solver):  # type: ignore[arg-type]
         bad: Any = "nonsense" if field.name == "centre" else -1
         with pytest.raises(InvalidParameter, match=field.name):
-            make_solver(name, **{field.name: bad})
+            made(name, **{field.name: bad})
     with pytest.raises(FrozenInstanceError):
         solver.factors = 3  # type: ignore[attr-defined]
 
@@ -202,7 +226,7 @@ def test_a_fit_does_not_show_what_it_holds(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_settings_make_the_solver_again(name: str) -> None:
     solver = small(name)
-    assert make_solver(name, **settings(solver)) == solver
+    assert made(name, **settings(solver)) == solver
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -213,7 +237,7 @@ def test_what_is_planned_is_what_is_booked(name: str) -> None:
     booked = [event for event in fit.ledger.events if not isinstance(event, ExactRelease)]
     planned = solver.plan(ratings, budget)
     assert bool(booked) is solver.is_private
-    if name != "als":
+    if name != "als" and name not in HIDDEN:
         assert planned == booked
         return
     # Its sensitivities follow from what was released before; only their ratios to the noise are
@@ -259,7 +283,7 @@ def test_what_is_booked_is_what_is_drawn(name: str, monkeypatch: pytest.MonkeyPa
         assert event.sensitivity == query.sensitivity * query.step
 
 
-@pytest.mark.parametrize("name", PROVEN)
+@pytest.mark.parametrize("name", VALUE)
 def test_neighbours_never_differ_by_more_than_booked(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,7 +340,7 @@ def test_ratings_reach_a_fit_through_the_gate_only(
     fits = []
     for data in (ratings, load(frame.with_columns(rating=pl.lit(1.0)), scale="1:5:1")):
         random = np.random.default_rng(1)
-        fits.append(run(name, data))
+        fits.append(replace(run(name, data), private_users=None))
     assert same(*fits)
 
 
@@ -343,7 +367,9 @@ def test_the_public_seed_does_not_touch_noise(name: str, monkeypatch: pytest.Mon
 
     def integers(self: NoiseSource, table: Any, **address: int) -> Any:
         noise = original(self, table, **address)
-        seen[-1] += noise[:5].tolist()
+        # Later on, the scale of noise follows from what was released.
+        if name not in HIDDEN or address["event"] < 5:
+            seen[-1] += noise[:5].tolist()
         return noise
 
     monkeypatch.setattr(NoiseSource, "integers", integers)
@@ -361,7 +387,7 @@ def test_rows_without_ratings_are_no_trouble(name: str) -> None:
     keep[ratings.by_user.columns == 4] = False
     fit = run(name, ratings.select(keep))
     assert all(np.isfinite(array).all() for array in numbers(fit))
-    assert len(fit.users.biases) == ratings.shape[0]
+    assert len(fit.known_users.biases) == ratings.shape[0]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -177,7 +177,7 @@ def train(
     from tacit.privacy.units import Unit
     from tacit.release.write import check_absent
     from tacit.solvers.names import make_solver, unit_option
-    from tacit.training import preview, run_folder
+    from tacit.training import preview, run_folder, users_in_release
     from tacit.training import train as run_training
 
     if output is None and not dry_run:
@@ -202,6 +202,7 @@ def train(
     )
     budget = _budget(chosen, epsilon, delta, epsilon_i)
     hidden = Unit(unit)
+    users_in_release(chosen, users_out)
     if hidden is Unit.USER and users_universe is not None:
         raise InvalidParameter("unit user releases no list of users; leave out --users-universe")
     ratings = read(source, scale, columns, separator, duplicates, missing, outside)

@@ -21,10 +21,10 @@ from tacit.privacy.query import BoundedQuery, checked_pattern
 from tacit.privacy.residuals import (
     COUNT_BITS,
     NORM,
-    SQUARE_BITS,
     ResidualPass,
     Side,
     scaled_powers,
+    square_bits,
     total_query,
 )
 from tacit.privacy.units import Unit
@@ -44,7 +44,9 @@ class People:
         side = ratings.by_user
         if side.starts.size > PEOPLE_MAX:
             raise InvalidParameter("unit user is made for at most 2^24 people")
-        self.starts, self.columns = checked_pattern(side.starts, side.columns, self.items)
+        self.starts, self.columns = side.starts, side.columns
+        if self.starts.size > 1:
+            self.starts, self.columns = checked_pattern(side.starts, side.columns, self.items)
         self.counts = np.diff(self.starts)
         self.weights = weights(self.counts)
 
@@ -132,6 +134,13 @@ class Items:
     ridge: npt.NDArray[np.float64]
     constant: float
 
+    def __post_init__(self) -> None:
+        # An error while people are solved would tell of their ratings.
+        is_sound = self.rows.ndim == 2 and self.ridge.shape == self.rows.shape[1:]
+        is_sound = is_sound and bool((self.ridge > 0).all() and np.isfinite(self.ridge).all())
+        if not (is_sound and np.isfinite(self.rows).all() and 0 < self.constant < math.inf):
+            raise InvalidParameter("items and their ridge must be finite; the ridge positive")
+
     @property
     def width(self) -> int:
         """How many coefficients a person has."""
@@ -201,14 +210,15 @@ class PersonSums:
         portable: bool = False,
     ) -> None:
         _validate.positive_integer("limit", limit, "it counts steps of the grid")
-        if len(items.rows) != people.items:
-            raise InvalidParameter("items must be those of the ratings")
+        if len(items.rows) != people.items or not math.isfinite(mean):
+            raise InvalidParameter("items must be those of the ratings, and the mean a number")
         self._people, self._items, self._mean, self._grid = people, items, mean, values
         self._pass = ResidualPass(values, limit=limit, first=1, portable=portable)
         # Items only predict here; the constant feature does not.
         lengths = np.linalg.norm(items.rows, axis=1)
         self._offered = Side(items.rows, 1 / np.maximum(lengths, 1e-6), items.rows[:, 0])
         limit, width = self._pass.limit, items.width
+        self._bits = bits = square_bits(limit)
         triangle = width * (width + 1) // 2
         self.queries = (
             BoundedQuery(
@@ -239,10 +249,10 @@ class PersonSums:
                 unit=Unit.USER,
                 rows=Rows.TOTAL,
                 shape=(1, 1),
-                exponent=2 * values.exponent - SQUARE_BITS,
-                sensitivity=float(limit**2 << SQUARE_BITS),
+                exponent=2 * values.exponent - bits,
+                sensitivity=float(limit**2 << bits),
                 coordinates=1,
-                magnitude=PEOPLE_MAX * limit**2 << SQUARE_BITS,
+                magnitude=PEOPLE_MAX * limit**2 << bits,
                 reason="a person adds a mean of squares, which are cut",
             ),
         )
@@ -263,5 +273,5 @@ class PersonSums:
         _, sums, squares = self._pass.run(
             people.starts, people.columns, inside, weighted, self._offered, threads
         )
-        means = (squares << SQUARE_BITS) // np.maximum(people.counts, 1)
+        means = (squares << self._bits) // np.maximum(people.counts, 1)
         return sums, triangle.astype(np.int64)[None, :], means.sum().reshape(1, 1)

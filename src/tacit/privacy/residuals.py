@@ -30,11 +30,14 @@ NORM = _core.RESIDUAL_NORM
 _LARGEST = 1e30
 """Largest base, and inverse of the smallest factor, of a row."""
 
-SQUARE_BITS = 10
-"""Sums of squares are counted in steps of 2^−bits squared steps, so that noise is fine enough."""
-
 COUNT_BITS = 26
 """Numbers of ratings, and parts of the largest rating, are counted in steps of 2^−bits."""
+
+_SQUARE_BITS = 24
+"""Squares are counted so finely that the largest has at least so many bits."""
+
+RATINGS_MAX = 2**33
+"""Most ratings whose sums are certain not to overflow, whatever the numbers of users and items."""
 
 LANES = 32
 """Feature rows are padded to a multiple of this."""
@@ -77,8 +80,21 @@ class RatedPairs:
         self.by_user = users >= items
         side = ratings.by_user if self.by_user else ratings.by_item
         self.starts, self.columns = checked_pattern(side.starts, side.columns, min(users, items))
+        if self.columns.size > RATINGS_MAX:
+            raise InvalidParameter("there can be at most 2^33 ratings")
         self.user_counts = np.diff(ratings.by_user.starts)
         self.item_counts = np.diff(ratings.by_item.starts)
+
+    def checked(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Return values if there is one for each pair, or raise."""
+        if values.shape != self.columns.shape or values.dtype != np.int32:
+            raise InvalidParameter("values must be one 32-bit integer for each pair")
+        return values
+
+    @property
+    def most(self) -> int:
+        """How many pairs there are at most, by the numbers of users and items alone."""
+        return min(RATINGS_MAX, math.prod(self.shape))
 
     def values(
         self,
@@ -321,6 +337,8 @@ class ResidualSums:
             raise InvalidParameter("the sides of a pass must fit the pairs and each other")
         self._pairs, self._users, self._items = pairs, users, items
         self._pass = ResidualPass(values, first=first, reach=reach, limit=limit, portable=portable)
+        if unit is Unit.USER:
+            raise InvalidParameter("one person is in many rows of these sums; use PersonSums")
         self._unit, self._has_squares = unit, has_squares
         self.queries: tuple[BoundedQuery, ...] = (
             self._query(purpose, Rows.USERS, pairs.user_counts, pairs.shape[1]),
@@ -358,17 +376,16 @@ class ResidualSums:
         )
 
     def _squares_query(self, purpose: str) -> BoundedQuery:
-        pairs, limit = self._pairs, self._pass.limit
-        most = math.prod(pairs.shape) if self._unit is Unit.RATING else pairs.columns.size
+        limit, bits = self._pass.limit, square_bits(self._pass.limit)
         return BoundedQuery(
             purpose=f"{purpose}, sum of squares",
             unit=self._unit,
             rows=Rows.TOTAL,
             shape=(1, 1),
-            exponent=2 * self._pass.grid.exponent - SQUARE_BITS,
-            sensitivity=float(limit**2 << SQUARE_BITS),
+            exponent=2 * self._pass.grid.exponent - bits,
+            sensitivity=float(limit**2 << bits),
             coordinates=1,
-            magnitude=max(1, most) * limit**2 << SQUARE_BITS,
+            magnitude=max(1, self._pairs.most) * limit**2 << bits,
             reason="a square lies between zero and that of the limit, and one rating has one",
         )
 
@@ -378,7 +395,11 @@ class ResidualSums:
         """Return the tables of the queries. Reads private data; the result is private too."""
         tables = self.tables(values, threads)
         if self._has_squares:
-            return tables.users, tables.items, np.array([[tables.squares << SQUARE_BITS]])
+            return (
+                tables.users,
+                tables.items,
+                np.array([[tables.squares << square_bits(self._pass.limit)]]),
+            )
         return tables.users, tables.items
 
     def tables(self, values: npt.NDArray[np.int32], threads: int | None = None) -> ResidualTables:
@@ -398,9 +419,7 @@ class RatingTotals:
 
     def __init__(self, pairs: RatedPairs, values: ValueGrid) -> None:
         self._pairs, self._grid = pairs, values
-        sums = total_query(
-            "sums of ratings and of their squares", Unit.RATING, math.prod(pairs.shape)
-        )
+        sums = total_query("sums of ratings and of their squares", Unit.RATING, pairs.most)
         self.queries = (
             *(
                 BoundedQuery(
@@ -426,10 +445,16 @@ class RatingTotals:
         self, values: npt.NDArray[np.int32], threads: int | None = None
     ) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the tables of the queries. Reads private data; the result is private too."""
+        values = self._pairs.checked(values)
         counts = self._pairs.user_counts, self._pairs.item_counts
         first, second = (each.sum() for each in scaled_powers(values, self._grid))
         totals = np.array([[first, second]], dtype=np.int64)
         return *((each << COUNT_BITS)[:, None] for each in counts), totals
+
+
+def square_bits(limit: int) -> int:
+    """Return by how many bits squares of residuals are shifted, so that noise is fine enough."""
+    return max(0, _SQUARE_BITS - 2 * (limit.bit_length() - 1))
 
 
 def scaled_powers(
@@ -439,10 +464,8 @@ def scaled_powers(
     largest = max(abs(grid.lowest), abs(grid.highest))
     inside = np.clip(values, grid.lowest, grid.highest).astype(np.int64)
     one = 1 << COUNT_BITS
-    return (
-        np.sign(inside) * (np.abs(inside) * one // largest),
-        inside * inside * one // (largest * largest),
-    )
+    sizes = np.abs(inside) * one // largest
+    return np.sign(inside) * sizes, sizes * sizes >> COUNT_BITS
 
 
 def total_query(purpose: str, unit: Unit, most: int, numbers: int = 2) -> BoundedQuery:

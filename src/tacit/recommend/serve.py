@@ -9,11 +9,11 @@ import polars as pl
 
 from tacit import _parallel, _validate
 from tacit._deviations import deviations
+from tacit._fold_in import FoldedIn, fold_in
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.recommend.tables import same_type
 from tacit.recommend.top import Catalogue
 from tacit.release.bundle import Release, Table
-from tacit.solvers.fold_in import FoldedIn, fold_in
 
 Id = int | str
 

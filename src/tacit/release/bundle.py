@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from tacit._fold_in import Prior
 from tacit.data.scale import Scale
 from tacit.privacy.certificate import Certificate
-from tacit.solvers.fold_in import Prior
 
 FORMAT = "tacit-release"
 VERSION = 3

@@ -1,9 +1,9 @@
 """The card of a release: what it is, what it guarantees and how to use it, for people."""
 
+from tacit._fold_in import Prior
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Status
 from tacit.release.bundle import ITEMS, USERS, Facts
-from tacit.solvers.fold_in import Prior
 
 _MEANING = {
     Status.PROVEN: "Its guarantee is proven.",
@@ -31,8 +31,6 @@ def _whom(files: list[str]) -> str:
 def _folding(facts: Facts, prior: Prior) -> list[str]:
     """Return how somebody finds their own profile; on their own side, from their own ratings."""
     return [
-        "import numpy as np",
-        "",
         f'items = pl.read_parquet("{ITEMS}")',
         'mine = pl.DataFrame({"item_id": [...], "rating": [...]})  # yours, kept private',
         'rated = mine.join(items, on="item_id")',
@@ -107,6 +105,7 @@ def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
         *_deviations(facts),
         "",
         "```python",
+        *(["import numpy as np"] if facts.prior is not None else []),
         "import polars as pl",
         "",
     ]

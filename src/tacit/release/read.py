@@ -12,6 +12,7 @@ import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit import _json, _validate
+from tacit._fold_in import Prior
 from tacit.data.scale import Scale
 from tacit.errors import CheckFailed, InvalidDocument, InvalidInput, TacitError
 from tacit.privacy.certificate import Certificate
@@ -20,7 +21,6 @@ from tacit.release import bundle
 from tacit.release.bundle import Facts, Release, Table
 from tacit.release.card import card_text
 from tacit.release.sign import check_signature
-from tacit.solvers.fold_in import Prior
 
 SMALL_MAX, TABLE_MAX = 2**20, 2**36
 """Largest sizes of a release's texts and tables, in bytes; a ledger may be as long as any JSON."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from tacit._fold_in import Prior
 from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.grid import ValueGrid
@@ -21,7 +22,6 @@ from tacit.privacy.people import Items, People, PersonSums, PersonTotals
 from tacit.solvers.als_rating import shrunk
 from tacit.solvers.contract import Session
 from tacit.solvers.descent import WIDTH, Cut, Rows, Steps, by_count, levels_for, rank_of, unit_of
-from tacit.solvers.fold_in import Prior
 from tacit.solvers.run import State, Tables
 
 _WEIGHT_SHARE, _TOTAL_SHARE, _PRODUCT_SHARE, _SQUARE_SHARE = 0.03, 0.02, 0.02, 0.005

@@ -15,6 +15,7 @@ import polars as pl
 
 from tacit import _validate
 from tacit._deviations import deviations
+from tacit._fold_in import Prior
 from tacit.data.ratings import Ratings
 from tacit.data.scale import Scale
 from tacit.errors import InvalidParameter
@@ -25,7 +26,6 @@ from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import RunFolder
 from tacit.privacy.units import Unit
-from tacit.solvers.fold_in import Prior
 
 SEED_MAX = 2**63
 

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tacit import _core
 from tacit.privacy.grid import ValueGrid
 from tacit.privacy.noise import sampler
 from tacit.privacy.residuals import NORM, Side
@@ -186,7 +187,7 @@ class Cut:
         sensitivity/noise.
         """
         steps = round(math.ldexp(self.times * deviation, -grid.exponent))
-        return max(1, math.ceil(_FINE * ratio), steps)
+        return min(_core.RESIDUAL_MAX, max(1, math.ceil(_FINE * ratio), steps))
 
     def deviation(self, before: float, mean_square: float) -> float:
         """Return the deviation that a noisy mean square of cut residuals tells."""
