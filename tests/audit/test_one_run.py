@@ -26,6 +26,7 @@ from tacit.privacy import mechanism
 from tacit.privacy.accounting import gaussian
 from tacit.privacy.budget import Budget
 from tacit.privacy.noise.source import NoiseSource
+from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
 from tacit.solvers.names import make_solver
 from tests.audit.helpers import CONFIDENCE
@@ -74,6 +75,20 @@ def test_sound_solvers_pass(name: str) -> None:
     facts = result.to_dict()
     assert 0 < facts["lower_bound"] < facts["claimed_epsilon"]
     assert facts["lower_bound"] <= facts["lower_bound_gaussian"]
+
+
+@pytest.mark.parametrize("name", ["als", "bias"])
+def test_under_unit_rating_canaries_are_there_or_not(name: str) -> None:
+    options = {"factors": 1, "iterations": 3} if name == "als" else {}
+    solver = make_solver(name, unit="rating", **options)
+    canaries = own_canaries(300, Unit.RATING)
+    none, whole = (canaries.world(np.full(300, there)) for there in (False, True))
+    assert len(whole) - len(none) == 300 and none.shape == whole.shape
+    result = audit_one_run(solver, BUDGET, canaries, confidence=CONFIDENCE)
+    assert result.verdict is Verdict.NO_EVIDENCE and result.correct > 0.7 * result.guesses
+    found = attack(solver, BUDGET, canaries, shadows=1, confidence=CONFIDENCE)
+    assert found.verdict is Verdict.NO_EVIDENCE and "is there" in found.to_dict()["existence"]
+    assert found.mu == pytest.approx(found.claim.mu)
 
 
 def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +190,10 @@ def test_guesses_can_refute_the_claim(epsilon: float, count: int) -> None:
 
 def test_bad_questions_are_refused() -> None:
     ratings = random_ratings(2)
+    with pytest.raises(InvalidParameter, match="two-worlds"):
+        choose_canaries(ratings, 10, Unit.USER)
+    with pytest.raises(InvalidParameter, match="leave out its values"):
+        choose_canaries(ratings, 10, Unit.RATING, low=1, high=5)
     with pytest.raises(InvalidParameter, match="smaller first"):
         choose_canaries(ratings, 10, low=5, high=1)
     with pytest.raises(InvalidParameter, match="canaries"):

@@ -11,21 +11,22 @@ from tacit.audit.checks import check_runs
 from tacit.audit.transcript import Diverged, losses, play, watch, with_others
 from tacit.audit.two_worlds import Plan, TwoWorlds, View, audit_two_worlds
 from tacit.audit.verdict import Verdict
-from tacit.audit.worlds import Case, Pair, audited_solver, chosen_pair, worst_pair
+from tacit.audit.worlds import Case, Pair, audited_solver, chosen_pair, unit_of, worst_pair
 from tacit.errors import InvalidParameter
 from tacit.paper.counterexample import counterexample
 from tacit.privacy.budget import Budget
 from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
 from tacit.solvers.names import make_solver
-from tests.audit.helpers import CONFIDENCE, QUICK, SOUND, case
+from tests.audit.helpers import CONFIDENCE, HIDDEN, SOUND, case, quick
 from tests.solvers.helpers import BUDGET, random_ratings
 
 RUNS = 1000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("name", [*SOUND, "als:rating", "als:user"])
 def test_sound_solvers_pass_and_the_audit_is_sharp(name: str) -> None:
     result = audit_two_worlds(case(name), Plan(runs=RUNS, confidence=CONFIDENCE))
     assert result.verdict is Verdict.NO_EVIDENCE, result.findings
@@ -59,12 +60,12 @@ def test_the_paper_is_caught_by_its_counterexample(view: View) -> None:
     assert [each.name for each in result.findings if not each.passed] == ["bounded"]
 
 
-@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("name", [*SOUND, *HIDDEN])
 def test_sound_solvers_pass_every_check(name: str) -> None:
     """On the worst case, and on ratings like any others."""
-    solver = audited_solver(name, **QUICK.get(name, {}))
+    solver = quick(name)
     ratings = random_ratings(3, users=12, items=9)
-    for pair in (worst_pair(solver), chosen_pair(ratings)):
+    for pair in (worst_pair(solver), chosen_pair(ratings, unit_of(solver))):
         findings, _ = check_runs(Case(solver=solver, budget=BUDGET, pair=pair))
         assert all(each.passed for each in findings), findings
 
@@ -168,6 +169,28 @@ def test_a_rating_of_real_data_can_be_chosen() -> None:
     for options, word in bad:
         with pytest.raises(InvalidParameter, match=word):
             chosen_pair(ratings, **options)
+
+
+def test_neighbours_of_real_data_lack_a_rating_or_a_person() -> None:
+    ratings = random_ratings(5)
+    pair = chosen_pair(ratings, Unit.RATING)
+    assert len(pair.worlds[0]) == len(pair.worlds[1]) + 1
+    assert pair.worlds[0].shape == pair.worlds[1].shape
+    pair.worlds[0].place(pair.user, pair.item)
+    with pytest.raises(InvalidParameter, match="did not rate"):
+        pair.worlds[1].place(pair.user, pair.item)
+    user = str(ratings.user_ids[4])
+    for pair in (chosen_pair(ratings, Unit.USER), chosen_pair(ratings, Unit.USER, user=user)):
+        counts = [np.diff(world.by_user.starts)[pair.user] for world in pair.worlds]
+        assert counts[0] == len(pair.worlds[0]) - len(pair.worlds[1]) and counts[1] == 0
+    assert pair.user == 4
+    for unit, options, words in (
+        (Unit.RATING, {"to": 3.0}, "leave out --to"),
+        (Unit.USER, {"item": "100"}, "leave out --item"),
+        (Unit.RATING, {"user": user}, "give --item"),
+    ):
+        with pytest.raises(InvalidParameter, match=words):
+            chosen_pair(ratings, unit, **options)  # type: ignore[arg-type]
 
 
 def test_there_must_be_a_claim() -> None:

@@ -62,6 +62,15 @@ def test_a_sound_solver_is_not(audit: Audit) -> None:
     assert "private" not in run.stdout
 
 
+@pytest.mark.parametrize("unit", ["rating", "user"])
+def test_units_that_hide_who_rated_what(audit: Audit, unit: str) -> None:
+    arguments = ("two-worlds", "--unit", unit, "--runs", "40", "--confidence", "0.9999")
+    facts = json.loads(audit(*arguments, "--json").stdout)
+    assert facts["verdict"] == "no-evidence" and facts["settings"]["unit"] == unit
+    assert "or not" in facts["pair"] or "or none" in facts["pair"]
+    assert all(check["passed"] for check in facts["checks"])
+
+
 def test_an_audit_that_is_too_small_says_so(audit: Audit) -> None:
     run = audit("two-worlds", "--solver", "bias", "--runs", "1")
     assert "could not have refuted the claim" in run.stderr

@@ -41,6 +41,92 @@ def test_a_file_becomes_a_release(tacit: RunTacit, ratings: Path, tmp_path: Path
     assert pl.read_parquet(release / "users.parquet")["profile"].dtype == pl.Array(pl.Float32, 19)
 
 
+def test_unit_rating_with_public_lists(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+    """Users and items come from lists, rated or not; nothing tells who has ratings."""
+    lists = tmp_path / "users.csv", tmp_path / "items.parquet"
+    pl.DataFrame({"user_id": range(1, 501)}).write_csv(lists[0])
+    pl.DataFrame({"item_id": range(1, 2001)}).write_parquet(lists[1])
+    arguments = (
+        "train", ratings, "--scale", "1:5:1", "-o", tmp_path / "r", "--epsilon", 5, "--unit",
+        "rating", "--users-universe", lists[0], "--items-universe", lists[1],
+    )  # fmt: skip
+    result = tacit(*arguments, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["status"] == "proven" and document["unit"] == "rating"
+    assert "treated as public" not in result.stderr
+    assert len(pl.read_parquet(tmp_path / "r" / "users.parquet")) == 500
+    assert len(pl.read_parquet(tmp_path / "r" / "items.parquet")) == 2000
+    certificate = json.loads((tmp_path / "r" / "certificate.json").read_text())["certificate"]
+    assert any("both lists are treated as public" in each for each in certificate["not_hidden"])
+    pl.DataFrame({"user_id": range(1, 5)}).write_csv(lists[0])
+    short = tacit(*[tmp_path / "s" if each == tmp_path / "r" else each for each in arguments])
+    assert short.returncode == 2 and "not listed" in short.stderr
+    assert not (tmp_path / "s").exists()
+
+
+def test_unit_user_releases_items_only(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+    arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 20, "--unit", "user"
+    result = tacit(*arguments, "-o", tmp_path / "r", "--holdout", 0.1, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["unit"] == "user" and 0.5 < document["rmse_test"] < 1.5
+    assert "list of items is taken from the ratings" in result.stderr
+    names = {file.name for file in (tmp_path / "r").iterdir()}
+    assert names == {"card.md", "certificate.json", "items.parquet", "SHA256SUMS"}
+    facts = json.loads((tmp_path / "r" / "certificate.json").read_text())["facts"]
+    assert facts["users"] == 0 and facts["user_ids"] == "none"
+    refused = tacit(*arguments, "-o", tmp_path / "s", "--users-out", "pseudonyms")
+    assert refused.returncode == 2 and "for that person alone" in refused.stderr
+    own = tmp_path / "own.csv"
+    own.write_text("item_id,rating\n1,5\n2,1\n3,4\n")
+    best = tacit("recommend", tmp_path / "r", "--ratings", own, "-k", 3, "--json")
+    assert best.returncode == 0, best.stderr
+    items = [each["item_id"] for each in json.loads(best.stdout)["items"]]
+    assert len(items) == 3 and not {1, 2, 3} & set(items)
+    lost = tacit("recommend", tmp_path / "r", "--user", 1)
+    assert lost.returncode == 2 and "--ratings" in lost.stderr
+    neither = tacit("recommend", tmp_path / "r")
+    assert neither.returncode == 2 and "--user ID, or --ratings" in neither.stderr
+    for text, words in (
+        ("item_id,rating\n1,9\n", "between 1 and 5"),
+        ("item_id,rating\n1,5\n1,4\n", "twice"),
+        ("item_id\n1\n", "no column of ratings"),
+        ("user_id,item_id,rating\n1,1,5\n2,2,4\n", "several users"),
+    ):
+        own.write_text(text)
+        bad = tacit("recommend", tmp_path / "r", "--ratings", own)
+        assert bad.returncode == 2 and words in bad.stderr, bad.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", ["rating", "user"])
+def test_an_interrupted_training_of_a_unit_goes_on(unit: str, tmp_path: Path) -> None:
+    """Killed in the middle, it ends with the release that it would have ended with."""
+    from tacit.data.splits import random_split
+    from tacit.privacy.budget import Budget
+    from tacit.privacy.noise.source import InsecureTestNoise
+    from tacit.solvers.als import AlsSolver
+    from tacit.training import train
+
+    data, _ = random_split(synthetic_ratings("10k"), 0.1, 1)
+    solver, budget = AlsSolver(unit=unit, factors=2), Budget.from_epsilon(5, 1e-5)  # type: ignore[arg-type]
+    noise = InsecureTestNoise(1)
+    train(data, solver, budget, output=tmp_path / "whole", noise=noise)
+
+    def stop(done: int, total: int) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            data, solver, budget, output=tmp_path / "r", noise=InsecureTestNoise(1), progress=stop
+        )
+    train(data, solver, budget, output=tmp_path / "r", resume=True)
+    one, two = (pl.read_parquet(tmp_path / name / "items.parquet") for name in ("whole", "r"))
+    assert one.equals(two)
+
+
 @pytest.mark.slow
 def test_options_of_als(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
     """Deviations come with a release when asked for, and features of the mask unless refused."""

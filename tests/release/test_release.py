@@ -64,6 +64,8 @@ def test_the_documents_follow_their_schemas(signed: Path) -> None:
     jsonschema.validate(document, schema)
     second = json.loads((SCHEMAS / "release-2.schema.json").read_text())
     jsonschema.validate(json.loads((FILES / "v2" / bundle.CERTIFICATE).read_text()), second)
+    third = json.loads((SCHEMAS / "release-3.schema.json").read_text())
+    jsonschema.validate(json.loads((FILES / "v3" / bundle.CERTIFICATE).read_text()), third)
     for broken in ({"version": 2}, {"facts": {}}, {"more": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(document | broken, schema)

@@ -21,9 +21,9 @@ _CONTENTS = {
 }
 
 
-def _whom(files: list[str]) -> str:
+def _whom(facts: Facts, files: list[str]) -> str:
     """Return the options that say whom to recommend to."""
-    if USERS not in files:
+    if facts.prior is not None:
         return "--ratings OWN-RATINGS.csv"
     return "--user ID" if ITEMS in files else "--user ID --items YOUR-ITEMS.parquet"
 
@@ -97,7 +97,7 @@ def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
         "With Tacit:",
         "",
         "```sh",
-        f"tacit recommend DIR {_whom(files)} -k 10",
+        f"tacit recommend DIR {_whom(facts, files)} -k 10",
         "```",
         "",
         "Without: the predicted rating of an item by a user is",

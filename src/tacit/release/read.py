@@ -243,6 +243,8 @@ def _facts(document: object) -> Facts:
             variance = _validate.positive("residual_variance", document["residual_variance"], "-")
             facts["residual_variance"] = _bounded(variance)
         if "prior" in document:
+            if document["users"] or "residual_variance" in document:
+                raise damaged
             facts["prior"] = _prior(document["prior"], document["factors"])
     except InvalidInput:
         raise damaged from None
