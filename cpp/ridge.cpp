@@ -10,8 +10,8 @@ namespace tacit {
 namespace {
 
 // Solve A z = b in place for a positive definite A of which the lower triangle is given; A becomes
-// its Cholesky factor, b the solution.
-void solve(double* a, double* b, std::size_t n) {
+// its Cholesky factor, b the solution. Returns whether there is a unique one.
+bool solve(double* a, double* b, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     double* row = a + i * n;
     for (std::size_t j = 0; j < i; ++j) {
@@ -22,7 +22,7 @@ void solve(double* a, double* b, std::size_t n) {
     }
     double sum = row[i];
     for (std::size_t k = 0; k < i; ++k) sum -= row[k] * row[k];
-    if (!(sum > 0)) throw std::domain_error("the equations of a row have no unique solution");
+    if (!(sum > 0)) return false;
     row[i] = std::sqrt(sum);
   }
   for (std::size_t i = 0; i < n; ++i) {
@@ -33,6 +33,7 @@ void solve(double* a, double* b, std::size_t n) {
     for (std::size_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
     b[i] /= a[i * n + i];
   }
+  return true;
 }
 
 }  // namespace
@@ -63,8 +64,8 @@ void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float*
       matrix[i * width + i] +=
           static_cast<double>(last - first) * problem.weighted[i] + problem.fixed[i];
     }
-    solve(matrix.data(), right.data(), width);
-    std::copy_n(right.begin(), width, solution);
+    // An error would depend on the ratings of a row.
+    if (solve(matrix.data(), right.data(), width)) std::copy_n(right.begin(), width, solution);
   }
 }
 

@@ -196,7 +196,8 @@ def preview(
     """Return what training would spend, and about how long and how much memory it would take.
 
     Runs a few iterations on the ratings to see how fast they go, with throw-away noise, and throws
-    the result away: nothing is released but the time they took.
+    the result away: nothing is released but the time and the memory they took, which depend on how
+    many ratings there are and are the owner's view.
     """
     if holdout is not None:
         holdout = _validate.probability("holdout", holdout, "0.1 holds a tenth out")

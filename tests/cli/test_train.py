@@ -59,6 +59,12 @@ def test_unit_rating_with_public_lists(tacit: RunTacit, ratings: Path, tmp_path:
     assert len(pl.read_parquet(tmp_path / "r" / "items.parquet")) == 2000
     certificate = json.loads((tmp_path / "r" / "certificate.json").read_text())["certificate"]
     assert any("both lists are treated as public" in each for each in certificate["not_hidden"])
+    # Ids that look like numbers stay what the list says: text, if one of them is.
+    pl.DataFrame({"item_id": [*map(str, range(1, 2001)), "x"]}).write_csv(tmp_path / "items.csv")
+    changed = {tmp_path / "r": tmp_path / "t", lists[1]: tmp_path / "items.csv"}
+    text = tacit(*[changed.get(each, each) for each in arguments])  # type: ignore[call-overload]
+    assert text.returncode == 0, text.stderr
+    assert pl.read_parquet(tmp_path / "t" / "items.parquet")["item_id"].dtype == pl.String
     pl.DataFrame({"user_id": range(1, 5)}).write_csv(lists[0])
     short = tacit(*[tmp_path / "s" if each == tmp_path / "r" else each for each in arguments])
     assert short.returncode == 2 and "not listed" in short.stderr

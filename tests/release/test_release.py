@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -21,7 +22,7 @@ from tacit.privacy.ledger import Status
 from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.recommend.export import Form, export_release
 from tacit.recommend.serve import Recommender
-from tacit.release import bundle
+from tacit.release import bundle, write
 from tacit.release.read import load_release, verify_release
 from tacit.release.sign import make_keys, read_private_key, read_public_key
 from tacit.release.write import UsersOut, write_release
@@ -436,3 +437,18 @@ def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
         train(
             random_ratings(), small("bias"), BUDGET, output=tmp_path / "r", users_out="pseudonyms"
         )
+
+
+def test_people_are_in_no_release_of_unit_user(tmp_path: Path) -> None:
+    """Neither written, nor read if somebody else wrote them."""
+    fit = make_solver("als", unit="user", factors=2, iterations=2).fit(random_ratings(), BUDGET)
+    told = replace(fit, users=fit.private_users, prior=None)
+    with pytest.raises(InvalidDocument, match="hides people"):
+        write_release(told, certificate(told), tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "_released_users", lambda each: each.users)
+        write_release(told, certificate(told), tmp_path / "r")
+    with pytest.raises(CheckFailed, match="hides people"):
+        load_release(tmp_path / "r")
+    assert not verify_release(tmp_path / "r").passed

@@ -16,6 +16,7 @@ from tacit.audit.worlds import Case, Pair, worst_pair
 from tacit.data import load
 from tacit.data.ratings import Ratings
 from tacit.data.splits import random_split
+from tacit.errors import BudgetExceeded
 from tacit.evaluate.metrics import rmse
 from tacit.privacy import people
 from tacit.privacy.budget import Budget
@@ -241,6 +242,34 @@ def test_nobody_at_all_is_no_error(unit: Unit) -> None:
     nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
     fit = AlsSolver(unit=unit, factors=1, iterations=2).fit(nothing, BUDGET)
     assert np.isfinite(fit.known_items.factors).all()
+
+
+def test_what_the_sampler_cannot_cover_is_refused_before_anything_leaves() -> None:
+    ratings = random_ratings(2, users=4, items=3000, density=0.1)
+    solver = AlsSolver(unit=Unit.USER, factors=128, iterations=200)
+    booked: list[int] = []
+    with pytest.raises(BudgetExceeded, match="too many coordinates"):
+        solver.fit(
+            ratings,
+            Budget.from_epsilon(0.1, 1e-5),
+            Session(progress=lambda done, total: booked.append(done)),
+        )
+    assert not booked
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", ["-1e30:1e30", "0:1e-30", "1e29:1e30"])
+def test_no_rating_makes_a_person_impossible_to_solve(scale: str) -> None:
+    """An error while people are solved would tell of their ratings."""
+    low, high = (float(each) for each in scale.split(":"))
+    frame = random_ratings(2).to_frame()
+    ends = frame.with_columns(rating=pl.when(pl.col("rating") > 3).then(high).otherwise(low))
+    ratings = load(ends, scale=scale)
+    for seed in range(4):
+        fit = AlsSolver(unit=Unit.USER, factors=2, iterations=3).fit(
+            ratings, BUDGET, Session(seed=seed)
+        )
+        assert np.isfinite(fit.known_items.biases).all()
 
 
 @pytest.mark.slow

@@ -127,10 +127,13 @@ def read(
     duplicates: str,
     missing: str,
     outside: str,
+    text_ids: tuple[str, ...] = (),
 ) -> "Ratings":
     """Return the ratings that a command's options name, with a bar and the licence if need be."""
     from tacit.data import load
+    from tacit.data.sources import is_named
 
+    options: dict[str, Any] = {"text_ids": text_ids} if text_ids and not is_named(source) else {}
     with bytes_bar(source) as progress:
         return load(
             source,
@@ -142,6 +145,7 @@ def read(
             outside=outside,
             progress=progress,
             licence=note,
+            **options,
         )
 
 

@@ -205,7 +205,10 @@ def train(
     users_in_release(chosen, users_out)
     if hidden is Unit.USER and users_universe is not None:
         raise InvalidParameter("unit user releases no list of users; leave out --users-universe")
-    ratings = read(source, scale, columns, separator, duplicates, missing, outside)
+    lists = {"user": users_universe, "item": items_universe}
+    # What ids are like follows from the lists, not from the ratings.
+    listed = tuple(role for role, path in lists.items() if path is not None)
+    ratings = read(source, scale, columns, separator, duplicates, missing, outside, listed)
     ratings = _among(ratings, users_universe, items_universe)
     _say_public(hidden, users_universe, items_universe)
     if dry_run:
@@ -331,8 +334,8 @@ def _show_preview(preview: "Preview", solver: "Solver", unit: "Unit", json: bool
             ("mu", _up(mu), "total Gaussian-DP parameter"),
         ]
     rows += [
-        ("time", duration(preview.seconds), "about, on this machine"),
-        ("memory", f"{preview.memory / 2**20:,.0f} MiB", "about, ratings included"),
+        ("time", duration(preview.seconds), "about, on this machine: owner's view"),
+        ("memory", f"{preview.memory / 2**20:,.0f} MiB", "about, ratings included: owner's view"),
     ]
     say(f"dry run of {solver.name}: nothing was released")
     say(table(rows))

@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -120,10 +120,10 @@ class TableFile:
             role for role, name in ids.items() if schema[name].is_float() or zeros[name].item()
         ]
 
-    def pieces(self, roles: list[str], *, text_ids: bool = False) -> Iterator[pl.DataFrame]:
+    def pieces(self, roles: list[str], *, text_ids: Collection[str] = ()) -> Iterator[pl.DataFrame]:
         """Yield the columns of the given roles, piece by piece.
 
-        Ids in a text file are numbers if they look like it, or text with `text_ids`.
+        Ids in a text file are numbers if they look like it, or text if `text_ids` has their role.
         """
         with _Explained(self.path):
             frame = self._typed_text(text_ids) if self.is_text else self._frame
@@ -138,12 +138,12 @@ class TableFile:
                     raise InvalidDocument(f"{self.path} has single colons among its double ones")
                 yield piece.select(roles)
 
-    def _typed_text(self, text_ids: bool) -> pl.LazyFrame:
+    def _typed_text(self, text_ids: Collection[str]) -> pl.LazyFrame:
         # A rating may have decimals only later on. What is no number at all is reported later.
         types: dict[str, type[pl.DataType]] = {}
         if self._rating_is_number:
             types[self.places["rating"]] = pl.Float64
-        text_roles = ("user", "item") if text_ids else self._text_roles
+        text_roles = {*text_ids, *self._text_roles}
         types |= {self.places[role]: pl.String for role in text_roles}
         return self._text_frame(types)
 

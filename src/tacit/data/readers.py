@@ -4,7 +4,7 @@ Everything here is on the trusted side. An error may say how many rows have a pr
 owner's eyes, but never shows a value.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -58,6 +58,7 @@ def read_ratings(
     missing: Missing | str = Missing.ERROR,
     outside: Outside | str = Outside.ERROR,
     timestamps: bool = False,
+    text_ids: Collection[str] = (),
 ) -> Ratings:
     """Return the ratings in `source`. Reads private data.
 
@@ -82,6 +83,8 @@ def read_ratings(
         Ratings not on the scale: `error`, `clip` or `drop`.
     timestamps
         Whether to keep them; they cost 8 bytes a rating.
+    text_ids
+        Of "user" and "item" those whose ids in a text file are text, whatever they look like.
     """
     scale = _scale(scale)
     duplicates = _validate.choice("duplicates", duplicates, Duplicates)
@@ -96,12 +99,12 @@ def read_ratings(
         if timestamps and "timestamp" not in file.places:
             raise _no_timestamps()
         try:
-            collected = _collect(file.pieces(roles), policy)
+            collected = _collect(file.pieces(roles, text_ids=text_ids), policy)
         except UnreadableTable:
             # Ids that look like numbers at first and turn out not to be are text.
             if not file.is_text:
                 raise
-            collected = _collect(file.pieces(roles, text_ids=True), policy)
+            collected = _collect(file.pieces(roles, text_ids=("user", "item")), policy)
     else:
         frame = to_frame(source, columns)
         if timestamps and "timestamp" not in frame.columns:

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from tacit.data.ratings import Csr, Ratings
+from tacit.data.ratings import Ratings, filed
 from tacit.errors import InvalidDocument
 
 Ids = Sequence[int] | Sequence[str] | pl.Series
+Places = npt.NDArray[np.int32]
 
 
 def with_universe(
@@ -21,43 +22,50 @@ def with_universe(
 ) -> Ratings:
     """Return the same ratings among all of some users and items, rated or not.
 
-    Raises, naming none, if an id of the ratings is missing from a list: which ones is private.
+    Ids, their type and their order are those of the lists. Raises, naming none, if an id of the
+    ratings is missing from a list: which ones is private.
     """
-    user_ids, rows = _placed(ratings.user_ids, users, "user")
-    item_ids, columns = _placed(ratings.item_ids, items, "item")
-    side = ratings.by_user
-    counts = np.zeros(len(user_ids), dtype=np.int64)
-    counts[rows] = np.diff(side.starts)
-    by_user = Csr(np.concatenate([[0], np.cumsum(counts)]), columns[side.columns], side.codes)
+    user_ids, user_places = _placed(ratings.user_ids, users, "user")
+    item_ids, item_places = _placed(ratings.item_ids, items, "item")
+    rows, columns = user_places[ratings.rows()], item_places[ratings.by_user.columns]
+    codes, times = ratings.by_user.codes, ratings.timestamps
+    if not (_rises(user_places) and _rises(item_places)):
+        order = np.lexsort((columns, rows))
+        rows, columns, codes = rows[order], columns[order], codes[order]
+        times = None if times is None else times[order]
     return Ratings(
         user_ids=user_ids,
         item_ids=item_ids,
         scale=ratings.scale,
-        by_user=by_user,
-        timestamps=ratings.timestamps,
+        by_user=filed(rows, columns, codes, len(user_ids)),
+        timestamps=times,
     )
 
 
-def _placed(
-    own: pl.Series, given: Ids | None, role: str
-) -> tuple[pl.Series, npt.NDArray[np.int32]]:
+def _rises(places: Places) -> bool:
+    return bool((np.diff(places) > 0).all())
+
+
+def _placed(own: pl.Series, given: Ids | None, role: str) -> tuple[pl.Series, Places]:
     """Return all ids, rising, and where the ratings' own are among them."""
     if given is None:
         return own, np.arange(len(own), dtype=np.int32)
     try:
-        ids = pl.Series(given)
-        listed = ids.cast(own.dtype) if ids.dtype != own.dtype else ids
+        listed = pl.Series(given)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        raise InvalidDocument(
-            f"the {role} ids listed must be of the same kind as those of the ratings"
-        ) from None
+        raise InvalidDocument(f"the {role} ids listed must be whole numbers or text") from None
+    if not (listed.dtype.is_integer() or listed.dtype == pl.String) or len(listed) == 0:
+        raise InvalidDocument(f"the {role} ids listed must be whole numbers or text, some at least")
     if listed.has_nulls() or listed.n_unique() != len(listed):
         raise InvalidDocument(f"the {role} ids listed must be there, and each only once")
-    listed = listed.sort()
-    places = listed.search_sorted(own).to_numpy().astype(np.int64)
-    inside = np.minimum(places, max(0, len(listed) - 1))
-    if len(listed) == 0 or not (listed.gather(inside) == own).all():
+    listed = listed.cast(pl.Int64 if listed.dtype.is_integer() else pl.String).sort()
+    # An id that has no form like those listed is not among them.
+    wanted = own.cast(listed.dtype, strict=False)
+    table = pl.DataFrame({"id": listed, "place": np.arange(len(listed), dtype=np.int32)})
+    found = wanted.alias("id").to_frame().join(table, on="id", how="left", maintain_order="left")
+    places = found["place"]
+    if places.has_nulls() or places.n_unique() != len(places):
         raise InvalidDocument(
             f"the ratings have {role}s that are not listed; list all {role}s there are"
         )
-    return listed, places.astype(np.int32)
+    return listed, places.to_numpy().astype(np.int32)

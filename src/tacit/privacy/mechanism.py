@@ -7,7 +7,7 @@ order. What it returns may be published; what goes in may not.
 import json
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import NoReturn
@@ -131,6 +131,12 @@ class Gate:
             sampler_tail=sampler.TAIL,
             flaw=query.flaw,
         )
+
+    def check(self, events: Iterable[GaussianRelease]) -> None:
+        """Raise `BudgetExceeded` if the budget does not cover all of these; books nothing."""
+        spent = _Spent()
+        for event in events:
+            spent = self._after(event, spent)
 
     def noise_scale(self, query: BoundedQuery, share: float) -> float:
         """Return the noise scale of a release, in the units of what it returns; public."""

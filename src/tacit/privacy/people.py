@@ -32,6 +32,9 @@ from tacit.privacy.units import Unit
 PEOPLE_MAX = 2**24
 """Most people whose sums are certain to be exact."""
 
+_LARGEST = 1e29
+"""Largest coefficient of a person; those of any real scale are far smaller."""
+
 Values = npt.NDArray[np.int32]
 Tables = tuple[npt.NDArray[np.int64], ...]
 
@@ -263,9 +266,12 @@ class PersonSums:
         inside = np.clip(people.checked(values), self._grid.lowest, self._grid.highest)
         targets = (inside * step - self._mean).astype(np.float32)
         rows = items.solve(people.starts, people.columns, targets, threads)
+        # Whatever was solved, nothing below can fail: an error would tell of somebody's ratings.
+        rows[~(np.abs(rows) < _LARGEST).all(axis=1)] = 0
         features = rows.copy()
         features[:, 0] = items.constant
-        whole = Side(features, 1 / np.linalg.norm(features, axis=1), self._mean + rows[:, 0])
+        base = np.clip(self._mean + rows[:, 0], -_LARGEST, _LARGEST)
+        whole = Side(features, 1 / np.linalg.norm(features, axis=1), base)
         rated = people.counts > 0
         packed = whole.packed[rated, : items.width].astype(np.float64)
         triangle = (packed.T @ packed)[np.triu_indices(items.width)]  # exact: below 2^53

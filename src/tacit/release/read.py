@@ -17,6 +17,7 @@ from tacit.data.scale import Scale
 from tacit.errors import CheckFailed, InvalidDocument, InvalidInput, TacitError
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.ledger import Status, check_version
+from tacit.privacy.units import Unit
 from tacit.release import bundle
 from tacit.release.bundle import Facts, Release, Table
 from tacit.release.card import card_text
@@ -194,6 +195,9 @@ def _parse(path: Path, files: dict[str, bytes]) -> Release:
     if not tables:
         raise CheckFailed("the release has no profiles at all")
     users = tables.get(bundle.USERS)
+    hides_people = certificate.unit is Unit.USER and certificate.status is not Status.NONE
+    if hides_people and (users is not None or facts.prior is None):
+        raise CheckFailed("unit user hides people: such a release has items and a prior, no users")
     if (users is None) != (facts.user_ids == "none") or (
         users is not None and facts.user_ids == "pseudonyms" and users.ids.dtype != pl.String
     ):

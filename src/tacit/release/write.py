@@ -20,6 +20,7 @@ from tacit import _files, _json
 from tacit._version import __version__
 from tacit.errors import InvalidDocument
 from tacit.privacy.certificate import Certificate
+from tacit.privacy.units import Unit
 from tacit.release import bundle
 from tacit.release.bundle import Facts
 from tacit.release.card import card_text
@@ -117,7 +118,7 @@ def write_release(
 
 def _released_users(fit: Fit) -> Profiles:
     """Return user profiles that may be released, or say why there are none."""
-    if fit.users is None:
+    if fit.users is None or fit.ledger.unit is Unit.USER:
         raise InvalidDocument(NO_USERS)
     return fit.users
 

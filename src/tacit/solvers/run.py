@@ -157,14 +157,19 @@ class Run:
 
 
 def planned(descent: Descent, gate: Gate) -> list[GaussianRelease]:
-    """Return what a descent would book if nothing that it learns changed what it asks for."""
+    """Return what a descent would book if nothing that it learns changed what it asks for.
+
+    Raises if the gate could not release all of it.
+    """
     state = descent.begin(PLAIN)
     asked = [descent.ask(number, state) for number in range(descent.steps)]
-    return [
+    events = [
         gate.plan(query, share)
         for measurement, shares in asked
         for query, share in zip(measurement.queries, shares, strict=True)
     ]
+    gate.check(events)
+    return events
 
 
 def _unpack(content: bytes) -> State | None:
