@@ -17,6 +17,7 @@ LAYERS = [
     "_json",
     "_files",
     "_optional",
+    "_roots",
     "_deviations",
     "_html",
     "_drawing",

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from tacit import _validate
+from tacit._roots import root
 from tacit.audit import bounds
 from tacit.audit.transcript import Diverged, Transcript, play, watch
 from tacit.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
@@ -300,5 +300,5 @@ def _accuracy(share: float, mu: float) -> float:
     def guessed(threshold: float) -> float:
         return float(ndtr(mu / 2 - threshold) + ndtr(-mu / 2 - threshold))
 
-    threshold = 0.0 if share >= 1 else brentq(lambda t: guessed(t) - share, 0.0, mu + 40)
+    threshold = 0.0 if share >= 1 else root(lambda t: guessed(t) - share, 0.0, mu + 40)
     return float(ndtr(mu / 2 - threshold)) / guessed(threshold)

@@ -2,9 +2,8 @@
 
 import math
 
-from scipy.optimize import brentq
-
 from tacit import _validate
+from tacit._roots import root
 from tacit.privacy.accounting.gaussian import (
     check_delta,
     check_epsilon,
@@ -30,7 +29,7 @@ def calibrate(epsilon: float, delta: float) -> float:
     upper = lower
     while log_delta(epsilon, upper) <= target:
         upper *= 2
-    mu = float(brentq(lambda m: log_delta(epsilon, m) - target, lower, upper, xtol=1e-300))
+    mu = root(lambda m: log_delta(epsilon, m) - target, lower, upper)
     step = MARGIN
     while epsilon_upper(delta, mu * (1 + 1e-12)) > epsilon:
         mu *= 1 - step

@@ -18,10 +18,10 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 from scipy.special import erfcx, ndtr, ndtri
 
 from tacit import _validate
+from tacit._roots import root
 from tacit.errors import InvalidParameter
 
 DELTA_RELATIVE_ERROR = 1e-11
@@ -150,9 +150,7 @@ def _threshold(delta: float, mu: float) -> float:
         return lowest
     # ln δ ≤ −a²/2 for a ≥ 0 (the Chernoff bound), hence an upper end of the bracket.
     highest = math.sqrt(-2 * target) + 1e-9
-    return float(
-        brentq(lambda a: _log_delta_at(a, mu) - target, lowest, highest, xtol=1e-300, maxiter=300)
-    )
+    return root(lambda a: _log_delta_at(a, mu) - target, lowest, highest)
 
 
 def _log_delta_at(a: float, mu: float) -> float:

@@ -7,8 +7,6 @@ A μ-GDP Gaussian release satisfies Rényi differential privacy of every order �
 
 import math
 
-from scipy.optimize import minimize_scalar
-
 from tacit.privacy.accounting.gaussian import check_delta, check_epsilon, check_mu
 
 
@@ -52,6 +50,8 @@ def epsilon_rdp(delta: float, mu: float) -> float:
         log_order = math.log1p(excess)
         conversion = (log_excess - log_order) - (log_target + log_order) / excess
         return (1 + excess) * half_square + conversion
+
+    from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
 
     found = minimize_scalar(
         bound, bounds=(start - 12, start + 6), method="bounded", options={"xatol": 1e-10}
