@@ -57,7 +57,8 @@ def _with_error(mean: float | None, error: float | None, sign: str = "") -> str:
 
 def draw_comparison(comparison: Comparison) -> Any:
     """Return RMSE against ε: lines for private solvers, dashed where only claimed."""
-    drawing = canvas(7.5, 5.0)
+    has_units = len(comparison.plan.units) > 1
+    drawing = canvas(7.5, 5.0 + 0.25 * has_units * len(comparison.plan.kinds))
     panel = drawing.add_subplot()
     summaries = comparison.summaries()
     for colour, (name, unit) in zip(_cycle(), comparison.plan.kinds, strict=False):
@@ -67,7 +68,7 @@ def draw_comparison(comparison: Comparison) -> Any:
             panel.axhline(means[0], color=colour, linestyle=":", label=f"{name} (not private)")
             continue
         label = name if line[0].status == "proven" else f"{name} ({line[0].status})"
-        if unit and len(comparison.plan.units) > 1:
+        if unit and has_units:
             label += f", unit {unit}: hides {unit.facts.hides}"
         errors = [summary.errors["rmse"] for summary in line]
         panel.errorbar(
@@ -90,7 +91,10 @@ def draw_comparison(comparison: Comparison) -> Any:
         title=f"{comparison.source}: {comparison.plan.seeds} splits",
     )
     panel.grid(alpha=0.3)
-    panel.legend()
+    if has_units:
+        drawing.legend(loc="outside lower center")  # too wide to lie among the lines
+    else:
+        panel.legend()
     return drawing
 
 
