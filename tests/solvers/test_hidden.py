@@ -303,4 +303,5 @@ def test_accuracy_on_synthetic_ratings() -> None:
                 rmse(replace(solver, unit=unit).fit(train, budget, Session(seed=1)), test)
                 for solver in (AlsSolver(), BiasSolver())
             ]
-            assert errors[0] < errors[1] + 0.015
+            helps = unit is Unit.RATING and epsilon > 1
+            assert errors[0] < errors[1] + (-0.03 if helps else 0.02)

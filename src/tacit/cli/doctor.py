@@ -1,8 +1,5 @@
 """`tacit doctor`: what is installed, for bug reports."""
 
-import platform
-from importlib.metadata import PackageNotFoundError, version
-
 from tacit._version import __version__
 from tacit.cli.console import Json, emit_json, say, table
 
@@ -11,6 +8,8 @@ PACKAGES = ("numpy", "scipy", "polars", "cryptography", "typer", "rich", "matplo
 
 def doctor(json: Json = False) -> None:
     """Report versions and what the compiled core found, for bug reports."""
+    import platform
+
     from tacit import _core
 
     facts = {
@@ -29,6 +28,8 @@ def doctor(json: Json = False) -> None:
 
 
 def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:
