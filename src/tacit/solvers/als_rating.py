@@ -19,7 +19,7 @@ from tacit.privacy.budget import Budget
 from tacit.privacy.residuals import RatingTotals, ResidualSums
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
-from tacit.solvers.descent import Cut, Steps, levels_for, rank_of, unit_of
+from tacit.solvers.descent import Cut, Steps, levels_for, mean_and_unit, rank_of
 from tacit.solvers.gradient import GradientDescent
 from tacit.solvers.run import State, Tables
 
@@ -122,7 +122,7 @@ class RatingDescent(GradientDescent):
     def _begun(self, state: State, released: Tables, noise: list[float]) -> State:
         """Return the first state that knows counts, mean and unit."""
         users, items = (shrunk(released[side][:, 0], noise[side]) for side in (0, 1))
-        mean, unit = unit_of(released[2][0], float(items.sum()), self.grid)
+        mean, unit = mean_and_unit(released[2][0], float(items.sum()), self.grid)
         after = state | {
             "user_counts": users,
             "item_counts": items,

@@ -21,7 +21,16 @@ from tacit.privacy.grid import ValueGrid
 from tacit.privacy.people import Items, People, PersonSums, PersonTotals
 from tacit.solvers.als_rating import shrunk
 from tacit.solvers.contract import Session
-from tacit.solvers.descent import WIDTH, Cut, Rows, Steps, by_count, levels_for, rank_of, unit_of
+from tacit.solvers.descent import (
+    WIDTH,
+    Cut,
+    Rows,
+    Steps,
+    by_count,
+    levels_for,
+    mean_and_unit,
+    rank_of,
+)
 from tacit.solvers.run import State, Tables
 
 _WEIGHT_SHARE, _TOTAL_SHARE, _PRODUCT_SHARE, _SQUARE_SHARE = 0.03, 0.02, 0.02, 0.005
@@ -150,7 +159,7 @@ class UserDescent:
         """Return the first state that knows weights, people, mean and unit."""
         weights, totals = released
         people = max(1.0, float(totals[0, 0]))
-        mean, unit = unit_of(totals[0, 1:], people, self._grid)
+        mean, unit = mean_and_unit(totals[0, 1:], people, self._grid)
         after = state | {
             "weights": shrunk(weights[:, 0], noise[0]),
             "people": np.array(people),

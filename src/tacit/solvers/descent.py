@@ -203,7 +203,7 @@ def levels_for(ratio: float) -> int:
     return int(min(LEVELS_MAX, 2 ** math.ceil(math.log2(max(_LEVELS_MIN, 4096 * ratio)))))
 
 
-def unit_of(totals: Vector, count: float, grid: ValueGrid) -> tuple[float, float]:
+def mean_and_unit(totals: Vector, count: float, grid: ValueGrid) -> tuple[float, float]:
     """Return mean and unit that noisy sums of ratings and of their squares tell.
 
     `totals` are divided by the largest value of the grid. The unit is the ratings' deviation over
