@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tacit.data import load
     from tacit.data.ratings import Ratings
     from tacit.data.scale import Scale
+    from tacit.data.universe import with_universe
     from tacit.errors import TacitError
     from tacit.evaluate.metrics import rmse
     from tacit.privacy.accounting.accounts import Accounts, account
@@ -67,6 +68,7 @@ _HOME = {
     "save": "tacit.training",
     "train": "tacit.training",
     "verify_release": "tacit.release.read",
+    "with_universe": "tacit.data.universe",
 }
 
 __all__ = [
@@ -105,6 +107,7 @@ __all__ = [
     "save",
     "train",
     "verify_release",
+    "with_universe",
 ]
 
 

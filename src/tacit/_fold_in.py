@@ -85,6 +85,8 @@ def fold_in(
         Factor of the ridge.
     """
     regularization = _validate.positive("regularization", regularization, "1 is usual")
+    if not isinstance(ratings, Mapping):
+        raise InvalidParameter("give ratings by item id, such as {318: 5.0}")
     for value in ratings.values():
         if not scale.low <= _validate.finite("rating", value, "it is a number") <= scale.high:
             raise InvalidParameter(f"ratings lie between {scale.low:g} and {scale.high:g} here")

@@ -94,10 +94,17 @@ def test_unit_user_releases_items_only(tacit: RunTacit, ratings: Path, tmp_path:
     assert lost.returncode == 2 and "--ratings" in lost.stderr
     neither = tacit("recommend", tmp_path / "r")
     assert neither.returncode == 2 and "--user ID, or --ratings" in neither.stderr
+    rated = tacit("predict", tmp_path / "r", "--ratings", own, "--item", 5, "--json")
+    assert 1 <= json.loads(rated.stdout)["rating"] <= 5
+    own.write_text("item_id,rating\n1,5\n99999,3\n")
+    part = tacit("recommend", tmp_path / "r", "--ratings", own)
+    assert part.returncode == 0 and "1 of 2 items" in part.stderr
     for text, words in (
         ("item_id,rating\n1,9\n", "between 1 and 5"),
         ("item_id,rating\n1,5\n1,4\n", "twice"),
         ("item_id\n1\n", "no column of ratings"),
+        ("item_id,rating\n", "has no ratings"),
+        ("item_id,rating\n99999,3\n", "none of the items"),
         ("user_id,item_id,rating\n1,1,5\n2,2,4\n", "several users"),
     ):
         own.write_text(text)

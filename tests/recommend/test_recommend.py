@@ -19,7 +19,7 @@ from tacit.data.scale import Scale
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.recommend.export import Form, export_release
 from tacit.recommend.serve import Recommender
-from tacit.recommend.tables import read_items, read_table, read_titles
+from tacit.recommend.tables import own_ratings, read_items, read_table, read_titles
 from tacit.recommend.top import Catalogue
 from tacit.release.bundle import Facts, Release, Table
 from tacit.release.read import load_release
@@ -216,9 +216,9 @@ def test_similar_items_by_cosine() -> None:
     assert np.allclose([each.score for each in found], cosines[order], atol=1e-5)
 
 
-def test_similar_items_without_a_profile() -> None:
-    whole = release(items=3, width=0)
-    assert [each.item_id for each in Recommender(whole).similar(13, 9)] == [10, 16]
+def test_items_without_factors_are_like_nothing() -> None:
+    with pytest.raises(InvalidParameter, match="alike"):
+        Recommender(release(items=3, width=0)).similar(13, 9)
 
 
 def test_unknown_ids_are_refused_by_name() -> None:
@@ -394,3 +394,16 @@ def test_serving_cannot_import_ratings() -> None:
         "assert not forbidden, forbidden\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_ids_with_leading_zeros_stay_text(tmp_path: Path) -> None:
+    """007 is not 7, wherever in a file it stands; other columns are what they look like."""
+    file = tmp_path / "own.csv"
+    file.write_text("item_id,rating\n12,5\n007,3.5\n,4\n")
+    frame = read_table(file)
+    assert frame["item_id"].to_list() == ["12", "007", None]
+    assert frame["rating"].to_list() == [5.0, 3.5, 4.0]
+    file.write_text("item_id,rating\n12,5\n 7,3\n")
+    assert read_table(file)["item_id"].to_list() == [12, 7]
+    own = own_ratings(file, pl.Series(["12", "7"]))
+    assert own == {"12": 5.0, "7": 3.0}

@@ -222,10 +222,11 @@ def _measured(curve: _Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
 
 
 _READING = """<h2>How to read it</h2>
-<p>An attacker knows everything but one rating, which is one of two values, and says which. A false
-alarm takes the first for the second, a miss the second for the first. The claim is a curve: at
-every rate of false alarms, the fewest misses that any attacker can have. Its parameter is μ; μ = 0
-is guessing. The lower bound on μ is what the attacker's record proves, with the stated confidence
+<p>An attacker knows everything but in which of two worlds it was: they differ by the value of one
+rating, by one rating more or less, or by one person, whatever the claim hides. A false alarm
+takes the first for the second, a miss the second for the first. The claim is a curve: at every
+rate of false alarms, the fewest misses that any attacker can have. Its parameter is μ; μ = 0 is
+guessing. The lower bound on μ is what the attacker's record proves, with the stated confidence
 and without assumptions; only if it exceeds the claimed μ, or if a check of single runs fails, is
 the claim violated. The bound on ε from so few runs is far below the truth, even then.</p>
 <p>No evidence does not mean private: another pair of data sets, another attacker or more runs may

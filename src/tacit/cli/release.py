@@ -5,12 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.console import Json, count_option, emit_json, printable, say, table
+from tacit.cli.console import Json, count_option, emit_json, note, printable, say, table
 
 if TYPE_CHECKING:
+    from tacit._fold_in import FoldedIn
     from tacit.recommend.serve import Recommender
     from tacit.release.bundle import Release
 
+OwnOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ratings",
+        metavar="FILE",
+        help="Somebody's own ratings instead of a user, a table with item and rating columns: "
+        "stays here, and is never in a release.",
+    ),
+]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
 ItemsOption = Annotated[
     Path | None,
@@ -105,14 +115,7 @@ def keygen(
 def recommend(
     release: ReleaseFolder,
     user: Annotated[str | None, typer.Option(metavar="ID", help="Whom to recommend to.")] = None,
-    ratings: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Somebody's own ratings instead, a table with item and rating columns: stays "
-            "here, and is never in a release.",
-        ),
-    ] = None,
+    ratings: OwnOption = None,
     count: Annotated[int, count_option("How many items.", "-k", "--count")] = 10,
     items: ItemsOption = None,
     item_ids: ItemIdsOption = None,
@@ -134,15 +137,12 @@ def recommend(
     import polars as pl
 
     from tacit.data.ids import parse_id
-    from tacit.errors import InvalidParameter
-    from tacit.recommend.tables import find_ids, id_column, own_ratings, read_table
+    from tacit.recommend.tables import find_ids, id_column, read_table
 
-    if (user is None) == (ratings is None):
-        raise InvalidParameter("say whom to recommend to: --user ID, or --ratings FILE of theirs")
+    _check_whom(user, ratings)
     loaded, recommender = _recommender(release, items, item_ids)
     if ratings is not None:
-        own = own_ratings(ratings, recommender.item_ids)
-        folded = recommender.fold_in(own)
+        own, folded = _folded(recommender, ratings)
         seen = list(own)
         if exclude is not None:
             seen += id_column(read_table(exclude), "item", str(exclude)).to_list()
@@ -191,8 +191,9 @@ def similar(
 
 def predict(
     release: ReleaseFolder,
-    user: Annotated[str, typer.Option(metavar="ID", help="Whose rating.")],
     item: Annotated[str, typer.Option(metavar="ID", help="Of what.")],
+    user: Annotated[str | None, typer.Option(metavar="ID", help="Whose rating.")] = None,
+    ratings: OwnOption = None,
     items: ItemsOption = None,
     item_ids: ItemIdsOption = None,
     json: Json = False,
@@ -200,12 +201,20 @@ def predict(
     """Predict a rating, cut to the scale; with its standard deviation, if the release tells it."""
     from tacit.data.ids import parse_id
 
+    _check_whom(user, ratings)
     loaded, recommender = _recommender(release, items, item_ids)
-    who = parse_id(user, loaded.users.ids) if loaded.users is not None else user
     what = parse_id(item, recommender.item_ids)
-    (rating,) = recommender.predict([who], [what])
-    found = {"user_id": who, "item_id": what, "rating": float(rating)}
-    if recommender.has_deviations:
+    found: dict[str, Any]
+    if ratings is not None:
+        _, mine = _folded(recommender, ratings)
+        rating = recommender.predict_profile(mine.bias, mine.factors, what)
+        found = {"user_id": None, "item_id": what, "rating": rating}
+    else:
+        given = user or ""
+        who = parse_id(given, loaded.users.ids) if loaded.users is not None else given
+        (rating,) = recommender.predict([who], [what])
+        found = {"user_id": who, "item_id": what, "rating": float(rating)}
+    if ratings is None and recommender.has_deviations:
         found["deviation"] = float(recommender.deviations([who], [what])[0])
     if json:
         emit_json(found)
@@ -247,6 +256,30 @@ def _recommender(
     loaded = load_release(release)
     own = read_items(items, loaded.facts.factors, item_ids) if items is not None else None
     return loaded, Recommender(loaded, items=own)
+
+
+def _check_whom(user: str | None, ratings: Path | None) -> None:
+    from tacit.errors import InvalidParameter
+
+    if (user is None) == (ratings is None):
+        lack = "not both" if user is not None else "one of both"
+        raise InvalidParameter(
+            f"say whom it is for: --user ID, or --ratings FILE of theirs; {lack}"
+        )
+
+
+def _folded(recommender: "Recommender", path: Path) -> "tuple[dict[Any, float], FoldedIn]":
+    """Return somebody's own ratings and the profile that follows; say what is left out."""
+    from tacit.errors import InvalidDocument
+    from tacit.recommend.tables import own_ratings
+
+    own = own_ratings(path, recommender.item_ids)
+    known = set(recommender.item_ids.to_list()) & own.keys()
+    if not known:
+        raise InvalidDocument(f"the release has none of the items in {path}")
+    if len(known) < len(own):
+        note(f"{len(own) - len(known)} of {len(own)} items in {path} are not in the release")
+    return own, recommender.fold_in(own)
 
 
 def _show(

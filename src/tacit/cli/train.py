@@ -56,12 +56,12 @@ def train(
     solver: Annotated[
         str,
         typer.Option(
-            help="als, gradient, bias, input-perturbation (proven); paper (claimed); non-private, "
-            "non-private-gradient, non-private-bias (no guarantee)."
+            help="als, bias (proven, any unit); gradient, input-perturbation (proven); paper "
+            "(claimed); non-private, non-private-gradient, non-private-bias (no guarantee)."
         ),
     ] = "als",
     factors: Annotated[
-        Count, count_option("Factors of a profile; chosen from public counts by als.")
+        Count, count_option("Factors of a profile; als chooses from public or released counts.")
     ] = None,
     iterations: Annotated[Count, count_option("Steps or rounds, fixed in advance.")] = None,
     step_size: Annotated[Number, number_option("Size of a step.")] = None,
@@ -118,7 +118,7 @@ def train(
         typer.Option(
             "--no-mask-features",
             rich_help_panel=ALS,
-            help="Use and publish no features of who rated what; less accurate.",
+            help="Unit value: use and publish no features of who rated what; less accurate.",
         ),
     ] = False,
     uncertainty: Annotated[
@@ -126,7 +126,7 @@ def train(
         typer.Option(
             "--uncertainty",
             rich_help_panel=ALS,
-            help="Release how sure profiles are, for deviations of predictions.",
+            help="Unit value: release how sure profiles are, for deviations of predictions.",
         ),
     ] = False,
     private_items_out: Annotated[
@@ -210,12 +210,12 @@ def train(
     listed = tuple(role for role, path in lists.items() if path is not None)
     ratings = read(source, scale, columns, separator, duplicates, missing, outside, listed)
     ratings = _among(ratings, users_universe, items_universe)
-    _say_public(hidden, users_universe, items_universe)
     if dry_run:
         if output is not None:
             check_absent(output)
         seen = preview(ratings, chosen, budget, holdout=holdout, threads=threads)
         _show_preview(seen, chosen, hidden, json)
+        _say_public(hidden, users_universe, items_universe)
         return
     # Under unit user, how many there are is private.
     if hidden is not Unit.USER and delta * ratings.shape[0] >= 1 and budget is not None:
@@ -251,7 +251,13 @@ def train(
             )
         raise
     _show_result(trained, json)
+    _say_public(hidden, users_universe, items_universe)
     fit = trained.fit
+    if fit is not None and solver == "als" and fit.known_items.factors.shape[1] == 0:
+        note(
+            "noise leaves no room for factors here: the release has biases only, which rank items "
+            "the same for everybody; a larger epsilon or more ratings would change that"
+        )
     if fit is not None and fit.private_items is not None and private_items_out is None:
         note(
             "the item profiles were never noised and are not in the release; "

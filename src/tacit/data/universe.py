@@ -66,6 +66,7 @@ def _placed(own: pl.Series, given: Ids | None, role: str) -> tuple[pl.Series, Pl
     places = found["place"]
     if places.has_nulls() or places.n_unique() != len(places):
         raise InvalidDocument(
-            f"the ratings have {role}s that are not listed; list all {role}s there are"
+            f"the ratings have {role}s that are not listed; list all {role}s there are, with ids "
+            "of the same kind, numbers or text"
         )
     return listed, places.to_numpy().astype(np.int32)

@@ -31,7 +31,8 @@ def export_release(release: Release, form: Form, output: str | Path) -> dict[str
 
     - `parquet`: a folder with items.parquet and users.parquet, one column for each factor, and
       facts.json with the mean;
-    - `npz`: numpy arrays of ids, biases and factors, and the mean; both with variances, if any;
+    - `npz`: numpy arrays of ids, biases and factors, and the mean; both with variances, and with
+      what is assumed of a person, if there are any;
     - `ann`: a folder with a Voyager index of the items for inner products, and their ids.
     """
     output = Path(output).absolute()
@@ -60,10 +61,9 @@ def _to_parquet(release: Release, tables: dict[str, Table], output: Path) -> dic
             for number in range(table.variances.shape[1]):
                 columns[f"variance_{number}"] = pl.Series(table.variances[:, number])
         pl.DataFrame(columns).write_parquet(output / f"{role}s.parquet")
-    facts = {"mean": release.facts.mean, "residual_variance": release.facts.residual_variance}
-    _json.write(
-        output / "facts.json", {key: each for key, each in facts.items() if each is not None}
-    )
+    known = release.facts.to_dict()
+    facts = {name: known[name] for name in ("mean", "residual_variance", "prior") if name in known}
+    _json.write(output / "facts.json", facts)
     return {"files": [*(f"{role}s.parquet" for role in tables), "facts.json"]}
 
 
@@ -80,6 +80,9 @@ def _to_npz(release: Release, tables: dict[str, Table], output: Path) -> dict[st
             arrays[f"{role}_bias_variances"] = table.bias_variances
             arrays[f"{role}_variances"] = table.variances
             arrays["residual_variance"] = np.array(release.facts.residual_variance)
+    if release.facts.prior is not None:
+        arrays["prior_residual_variance"] = np.array(release.facts.prior.residual_variance)
+        arrays["prior_variances"] = np.array(release.facts.prior.variances)
     with output.open("xb") as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]
     return {"arrays": sorted(arrays)}
@@ -99,7 +102,8 @@ def _to_ann(release: Release, output: Path) -> dict[str, Any]:
     output.mkdir()
     index.save(str(output / "items.voyager"))
     _json.write(output / "item_ids.json", items.ids.to_list())
-    return {"items": len(items), "recall_at_10": _recall(release, index)}
+    facts = {"items": len(items), "recall_at_10": _recall(release, index)}
+    return {name: fact for name, fact in facts.items() if fact is not None}
 
 
 def _recall(release: Release, index: Any) -> float | None:

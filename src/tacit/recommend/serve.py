@@ -140,6 +140,13 @@ class Recommender:
         """
         return fold_in(ratings, self._items, mean=self._mean, scale=self._scale, prior=self._prior)
 
+    def predict_profile(self, bias: float, factors: npt.NDArray[np.float32], item: Id) -> float:
+        """Return the predicted rating of an item for a profile from `fold_in`, cut to the scale."""
+        (place,) = _rows(_series([item]), self._items.ids, "item")
+        score = self._mean + bias + float(self._items.biases[place])
+        score += float(self._items.factors[place] @ np.asarray(factors, dtype=np.float32))
+        return min(max(score, self._scale.low), self._scale.high)
+
     def predict(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
@@ -177,6 +184,8 @@ class Recommender:
 
     def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
         """Return the items whose profiles point most nearly the same way; scores are cosines."""
+        if self._items.factors.shape[1] == 0:
+            raise InvalidParameter("profiles are empty here: nothing tells which items are alike")
         (place,) = _rows(_series([item]), self._items.ids, "item")
         norms = np.linalg.norm(self._items.factors, axis=1)
         unit = self._items.factors / np.where(norms > 0, norms, 1)[:, None]
@@ -248,7 +257,8 @@ def _rows(ids: pl.Series, table: pl.Series, role: str) -> npt.NDArray[np.int64]:
     missing = np.flatnonzero(places < 0)
     if missing.size:
         hint = (
-            "; for somebody new, fold in their ratings on the trusted side (tacit.fold_in)"
+            "; for somebody new, fold in ratings of their own (--ratings FILE, or "
+            "Recommender.fold_in)"
             if role == "user"
             else "; it has no profile to score"
         )

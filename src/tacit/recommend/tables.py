@@ -91,7 +91,8 @@ def read_table(path: str | Path) -> pl.DataFrame:
         if b"::" in line:
             return _double_colons(path.read_bytes())
         separator = max("\t,;|", key=lambda each: line.count(each.encode()))
-        return pl.read_csv(path, separator=separator, infer_schema_length=10_000)
+        text = pl.read_csv(path, separator=separator, infer_schema=False)
+        return text.select(_typed(column) for column in text)
     except OSError as error:
         raise InvalidDocument(f"cannot read {path}: {error.strerror or error}") from None
     except Exception:
@@ -100,6 +101,17 @@ def read_table(path: str | Path) -> pl.DataFrame:
         if type(error).__name__ == "PanicException":
             raise InvalidDocument(f"{path} is not a table in CSV or Parquet form") from None
         raise
+
+
+def _typed(column: pl.Series) -> pl.Series:
+    """Return a column of text as numbers, if that is what all of it is; 007 is not."""
+    if column.str.contains(r"^\s*[+-]?0\d").any():
+        return column
+    for kind in (pl.Int64, pl.Float64):
+        numbers = column.str.strip_chars().cast(kind, strict=False)
+        if numbers.null_count() == column.null_count():
+            return numbers
+    return column
 
 
 def _double_colons(content: bytes) -> pl.DataFrame:
@@ -166,6 +178,8 @@ def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
     people = find_ids(frame, "user")
     if people is not None and people.n_unique() > 1:
         raise InvalidDocument(f"{path} has ratings of several users; keep those of one person")
+    if len(frame) == 0:
+        raise InvalidDocument(f"{path} has no ratings")
     items = same_type(items, item_ids, str(path))
     if values.dtype.is_numeric() is False or values.has_nulls() or items.has_nulls():
         raise InvalidDocument(f"{path} must have an item id and a number in every row")

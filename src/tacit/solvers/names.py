@@ -39,9 +39,10 @@ def unit_option(name: str, unit: str | Unit) -> dict[str, Unit]:
     if unit is Unit.VALUE:
         return {}
     if name in SOLVERS and name not in UNITS:
-        raise InvalidParameter(
-            f"{name} protects unit value at most; {' and '.join(UNITS)} know {unit}"
-        )
+        known = f"{' and '.join(UNITS)} know {unit}"
+        if not SOLVERS[name].is_private:
+            raise InvalidParameter(f"{name} hides nothing, whatever the unit; {known}")
+        raise InvalidParameter(f"{name} knows unit value only; {known}")
     return {"unit": unit}
 
 
