@@ -92,3 +92,12 @@ def test_command_line_starts_without_numerical_libraries() -> None:
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_training_starts_without_slow_parts_of_scipy() -> None:
+    code = (
+        "import sys, tacit.training\n"
+        "slow = {'scipy.optimize', 'scipy.stats', 'matplotlib'} & set(sys.modules)\n"
+        "assert not slow, slow\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
