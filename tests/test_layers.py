@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import tacit
 
 PACKAGE = Path(tacit.__file__).parent
@@ -85,19 +87,13 @@ def test_facade_is_lazy_and_complete() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_command_line_starts_without_numerical_libraries() -> None:
-    code = (
-        "import sys, tacit.cli.app\n"
-        "heavy = {'numpy', 'scipy', 'polars', 'matplotlib'} & set(sys.modules)\n"
-        "assert not heavy, heavy\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_training_starts_without_slow_parts_of_scipy() -> None:
-    code = (
-        "import sys, tacit.training\n"
-        "slow = {'scipy.optimize', 'scipy.stats', 'matplotlib'} & set(sys.modules)\n"
-        "assert not slow, slow\n"
-    )
+@pytest.mark.parametrize(
+    ("module", "slow"),
+    [
+        ("tacit.cli.app", {"numpy", "scipy", "polars", "matplotlib"}),
+        ("tacit.training", {"scipy.optimize", "scipy.stats", "matplotlib"}),
+    ],
+)
+def test_what_is_slow_to_import_waits(module: str, slow: set[str]) -> None:
+    code = f"import sys, {module}; found = {slow} & set(sys.modules); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -23,6 +23,7 @@ from tacit.privacy.residuals import (
     NORM,
     ResidualPass,
     Side,
+    check_values,
     scaled_powers,
     square_bits,
     total_query,
@@ -52,15 +53,6 @@ class People:
             self.starts, self.columns = checked_pattern(side.starts, side.columns, self.items)
         self.counts = np.diff(self.starts)
         self.weights = weights(self.counts)
-
-    def __len__(self) -> int:
-        return self.counts.size
-
-    def checked(self, values: Values) -> Values:
-        """Return values if there is one for each rating, or raise."""
-        if values.shape != self.columns.shape or values.dtype != np.int32:
-            raise InvalidParameter("values must be one 32-bit integer for each rating")
-        return values
 
 
 def weights(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -99,10 +91,11 @@ class PersonTotals:
     def exact(self, values: Values, threads: int | None = None) -> Tables:
         """Return both tables. Reads private data; the result is private too."""
         people = self._people
+        check_values(values, people.columns)
         by_rating = np.repeat(people.weights, people.counts)
         # Sums of whole numbers below 2^53 are exact.
         weights = np.bincount(people.columns, weights=by_rating, minlength=people.items)
-        powers = scaled_powers(people.checked(values), self._grid)
+        powers = scaled_powers(values, self._grid)
         totals = [
             int((people.counts > 0).sum()) << COUNT_BITS,
             *(int(_by_person(power, people).sum()) for power in powers),
@@ -263,7 +256,8 @@ class PersonSums:
     def exact(self, values: Values, threads: int | None = None) -> Tables:
         """Return the tables of the queries. Reads private data; the result is private too."""
         people, items, step = self._people, self._items, math.ldexp(1.0, self._grid.exponent)
-        inside = np.clip(people.checked(values), self._grid.lowest, self._grid.highest)
+        check_values(values, people.columns)
+        inside = np.clip(values, self._grid.lowest, self._grid.highest)
         targets = (inside * step - self._mean).astype(np.float32)
         rows = items.solve(people.starts, people.columns, targets, threads)
         # Whatever was solved, nothing below can fail: an error would tell of somebody's ratings.

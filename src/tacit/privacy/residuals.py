@@ -85,12 +85,6 @@ class RatedPairs:
         self.user_counts = np.diff(ratings.by_user.starts)
         self.item_counts = np.diff(ratings.by_item.starts)
 
-    def checked(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return values if there is one for each pair, or raise."""
-        if values.shape != self.columns.shape or values.dtype != np.int32:
-            raise InvalidParameter("values must be one 32-bit integer for each pair")
-        return values
-
     @property
     def most(self) -> int:
         """How many pairs there are at most, by the numbers of users and items alone."""
@@ -233,8 +227,7 @@ class ResidualPass:
         Values outside the grid count as its nearer end, so that bounds hold for any input. Reads
         private data; the result is private too.
         """
-        if values.shape != columns.shape or values.dtype != np.int32:
-            raise InvalidParameter("values must be one 32-bit integer for each pair")
+        check_values(values, columns)
         step = math.ldexp(1.0, self.grid.exponent)
         row_lines, column_lines = rows.lines(step, NORM * step), others.lines(step, NORM)
         parts = _ranges(starts, columns.size, _parallel.thread_count(threads))
@@ -267,6 +260,12 @@ class ResidualPass:
         for more in column_sums[1:]:
             column_sums[0] += more
         return row_sums, column_sums[0], squares
+
+
+def check_values(values: npt.NDArray[np.int32], columns: npt.NDArray[np.int32]) -> None:
+    """Raise unless there is one value for each rating."""
+    if values.shape != columns.shape or values.dtype != np.int32:
+        raise InvalidParameter("values must be one 32-bit integer for each rating")
 
 
 def _ranges(starts: npt.NDArray[np.int64], entries: int, parts: int) -> list[tuple[int, int]]:
@@ -445,7 +444,7 @@ class RatingTotals:
         self, values: npt.NDArray[np.int32], threads: int | None = None
     ) -> tuple[npt.NDArray[np.int64], ...]:
         """Return the tables of the queries. Reads private data; the result is private too."""
-        values = self._pairs.checked(values)
+        check_values(values, self._pairs.columns)
         counts = self._pairs.user_counts, self._pairs.item_counts
         first, second = (each.sum() for each in scaled_powers(values, self._grid))
         totals = np.array([[first, second]], dtype=np.int64)

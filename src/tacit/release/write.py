@@ -72,15 +72,14 @@ def write_release(
     """
     path = Path(path).absolute()
     draft = draft or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    users, items = fit.users, fit.items
-    names = None
-    if users_out is UsersOut.PSEUDONYMS:
-        if pseudonyms is None:
-            raise InvalidDocument("pseudonyms need a private file for their map")
-        users, names = _renamed(_released_users(fit))
+    items, names = fit.items, None
+    if users_out is UsersOut.PSEUDONYMS and pseudonyms is None:
+        raise InvalidDocument("pseudonyms need a private file for their map")
     tables: dict[str, tuple[Profiles, str]] = {}
     if users_out is not UsersOut.NONE:
-        users = users or _released_users(fit)
+        users = _released_users(fit)
+        if users_out is UsersOut.PSEUDONYMS:
+            users, names = _renamed(users)
         tables[bundle.USERS] = (users, "user_id")
     if items is not None:
         tables[bundle.ITEMS] = (items, "item_id")

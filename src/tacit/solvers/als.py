@@ -38,8 +38,8 @@ from tacit.solvers.run import Run, State
 
 FACTORS_MAX = 128
 
-ITERATIONS_MAX = {True: 64, False: 1024}
-"""Most rounds, under `value` and under other units, whose rounds are far cheaper."""
+ITERATIONS_MAX = {Unit.VALUE: 64, Unit.RATING: 1024, Unit.USER: 1024}
+"""Most rounds: under `value` each is far dearer."""
 
 _ROUNDS = 8
 """The usual number of rounds under `value`."""
@@ -97,7 +97,7 @@ class AlsSolver:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", _validate.choice("unit", self.unit, Unit))
-        rounds = ITERATIONS_MAX[self.unit is Unit.VALUE]
+        rounds = ITERATIONS_MAX[self.unit]
         for name, most in (("factors", FACTORS_MAX), ("iterations", rounds)):
             value = getattr(self, name)
             if value is None:
@@ -116,7 +116,7 @@ class AlsSolver:
             raise InvalidParameter("uncertainty is known under unit value only so far")
 
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
-        """Train on ratings within a budget. Reads private data; the fit may be released."""
+        """Train within a budget. Reads private data; see `Fit` for what may be released."""
         check_ratings(ratings, self.unit)
         if self.unit is not Unit.VALUE:
             return fit_hidden(self, self.unit, ratings, budget, session, **self._descent)

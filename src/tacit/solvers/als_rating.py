@@ -12,22 +12,18 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
 
 from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.residuals import RatingTotals, ResidualSums
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
-from tacit.solvers.descent import Cut, Steps, levels_for, mean_and_unit, rank_of
+from tacit.solvers.descent import START, Cut, Steps, levels_for, mean_and_unit, rank_of, shrunk
 from tacit.solvers.gradient import GradientDescent
 from tacit.solvers.run import State, Tables
 
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.002, 0.008
 """Shares of μ²: of each table of counts, of totals, and of all sums of squares together."""
-
-_START = 1.1
-"""The deviation of residuals that is assumed before the first step."""
 
 RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12))
 """How many factors to learn, from how much of them users and items tell on: the product of both."""
@@ -79,7 +75,7 @@ class RatingDescent(GradientDescent):
             "item_counts": np.zeros(items),
             "unit": np.array(self._unit),
             "mean": np.array(0.0),
-            "spread": np.array(_START),
+            "spread": np.array(START),
         }
         return super().begin(session) | facts
 
@@ -152,12 +148,3 @@ class RatingDescent(GradientDescent):
     def mean(self, state: State) -> float:
         """Return the mean rating above the middle, as far as was released."""
         return float(state["mean"])
-
-
-def shrunk(counts: npt.NDArray[np.float64], noise: float) -> npt.NDArray[np.float64]:
-    """Return what noisy counts are worth: their means if counts fall off exponentially."""
-    usual = max(float(counts.mean()), 1.0)
-    shifted = counts - noise**2 / usual
-    ratio = shifted / noise
-    tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))
-    return np.maximum(shifted + noise * tail, 1e-3)

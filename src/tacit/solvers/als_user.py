@@ -19,9 +19,9 @@ from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.grid import ValueGrid
 from tacit.privacy.people import Items, People, PersonSums, PersonTotals
-from tacit.solvers.als_rating import shrunk
 from tacit.solvers.contract import Session
 from tacit.solvers.descent import (
+    START,
     WIDTH,
     Cut,
     Rows,
@@ -30,14 +30,12 @@ from tacit.solvers.descent import (
     levels_for,
     mean_and_unit,
     rank_of,
+    shrunk,
 )
 from tacit.solvers.run import State, Tables
 
 _WEIGHT_SHARE, _TOTAL_SHARE, _PRODUCT_SHARE, _SQUARE_SHARE = 0.03, 0.02, 0.02, 0.005
 """Shares of μ²: of items' weights, of totals, of all products of features, of all mean squares."""
-
-_START = 1.1
-"""The deviation of residuals that is assumed before the first step."""
 
 _ITERATIONS = 24
 
@@ -104,7 +102,7 @@ class UserDescent:
         items = of_items.normal(size=(self._people.items, self._steps.factors + 1))
         items *= _FACTORS_START * self._steps.priors
         items[:, 0] = 0
-        facts = {"people": 1.0, "mean": 0.0, "unit": self._unit, "spread": _START}
+        facts = {"people": 1.0, "mean": 0.0, "unit": self._unit, "spread": START}
         return {
             "items": items,
             "item_sums": np.zeros_like(items),

@@ -77,7 +77,7 @@ class BiasSolver:
             raise InvalidParameter(f"unit {self.unit} chooses the regularization itself")
 
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
-        """Train on ratings within a budget. Reads private data; the fit may be released."""
+        """Train within a budget. Reads private data; see `Fit` for what may be released."""
         check_ratings(ratings, self.unit)
         if self.unit is not Unit.VALUE:
             return fit_hidden(self, self.unit, ratings, budget, session, **_HIDDEN)

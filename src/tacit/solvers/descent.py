@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import log_ndtr
 
 from tacit import _core
 from tacit.privacy.grid import ValueGrid
@@ -42,6 +43,9 @@ _LEVELS_MIN, LEVELS_MAX = 256, 2**14
 
 _FINE = 2 * sampler.SIGMA_MIN / NORM
 """Steps that residuals are cut at, at least, where sensitivity and noise are the same."""
+
+START = 1.1
+"""The deviation of residuals that is assumed before the first step."""
 
 _LIMIT, _SLOPE = 0.8, 0.15
 """Where residuals are cut, in deviations: _LIMIT + _SLOPE · μ."""
@@ -230,3 +234,13 @@ def by_count(rows: Rows, counts: Vector) -> Rows:
     system = weighted.T @ traits + 1e-9 * np.trace(weighted.T @ traits) * np.eye(3)
     fitted: Rows = traits @ np.linalg.solve(system, weighted.T @ rows)
     return fitted
+
+
+def shrunk(counts: Vector, noise: float) -> Vector:
+    """Return what noisy counts are worth: their means if counts fall off exponentially."""
+    usual = max(float(counts.mean()), 1.0)
+    shifted = counts - noise**2 / usual
+    ratio = shifted / noise
+    tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))
+    worth: Vector = np.maximum(shifted + noise * tail, 1e-3)
+    return worth
