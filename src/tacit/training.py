@@ -33,7 +33,7 @@ from tacit.release.read import load_release
 from tacit.release.sign import read_private_key
 from tacit.release.write import NO_USERS, UsersOut, check_absent, write_private_items, write_release
 from tacit.solvers.als import AlsSolver
-from tacit.solvers.contract import Fit, Session, Solver, settings, silent
+from tacit.solvers.contract import Fit, Session, Solver, settings, silent, unit_of
 
 _ITEMS, _PSEUDONYMS, _DRAFT = "items.parquet", "pseudonyms.parquet", "release"
 """What waits in a run folder until the release is in place."""
@@ -266,7 +266,7 @@ def run_folder(output: str | Path) -> Path:
 
 def users_in_release(solver: Solver, users_out: UsersOut | str | None) -> UsersOut:
     """Return what users are called in the release; refuse what the unit forbids."""
-    hides_people = getattr(solver, "unit", Unit.VALUE) is Unit.USER
+    hides_people = unit_of(solver) is Unit.USER
     if users_out is None:
         return UsersOut.NONE if hides_people else UsersOut.IDS
     users_out = _validate.choice("users_out", users_out, UsersOut)

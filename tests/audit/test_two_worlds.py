@@ -11,13 +11,13 @@ from tacit.audit.checks import check_runs
 from tacit.audit.transcript import Diverged, losses, play, watch, with_others
 from tacit.audit.two_worlds import Plan, TwoWorlds, View, audit_two_worlds
 from tacit.audit.verdict import Verdict
-from tacit.audit.worlds import Case, Pair, audited_solver, chosen_pair, unit_of, worst_pair
+from tacit.audit.worlds import Case, Pair, audited_solver, chosen_pair, worst_pair
 from tacit.errors import InvalidParameter
 from tacit.paper.counterexample import counterexample
 from tacit.privacy.budget import Budget
 from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Session, unit_of
 from tacit.solvers.names import make_solver
 from tests.audit.helpers import CONFIDENCE, HIDDEN, SOUND, case, quick
 from tests.solvers.helpers import BUDGET, random_ratings

@@ -16,7 +16,7 @@ from tacit.paper import counterexample
 from tacit.paper.neighbours import id_index, popular_items, telling_rater
 from tacit.privacy.budget import Budget
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session, Solver
+from tacit.solvers.contract import Session, Solver, unit_of
 from tacit.solvers.names import SOLVERS, make_solver
 from tacit.solvers.paper import PaperDescent, PaperSolver
 
@@ -110,11 +110,6 @@ def worst_pair(solver: Solver) -> Pair:
         item=0,
         words=f"{words} {'is' if users == 1 else 'for one rating:'} 1 or 5",
     )
-
-
-def unit_of(solver: Solver) -> Unit:
-    """Return the unit that a solver protects."""
-    return Unit(getattr(solver, "unit", Unit.VALUE))
 
 
 def chosen_pair(

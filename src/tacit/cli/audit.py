@@ -151,8 +151,9 @@ def two_worlds(
     """
     from tacit import _validate
     from tacit.audit.two_worlds import Plan, View, audit_two_worlds
-    from tacit.audit.worlds import EPSILON, Case, chosen_pair, unit_of, worst_pair
+    from tacit.audit.worlds import EPSILON, Case, chosen_pair, worst_pair
     from tacit.errors import InvalidParameter
+    from tacit.solvers.contract import unit_of
 
     plan = Plan(runs=runs, view=_validate.choice("view", view, View), confidence=confidence)
     chosen, budget = _configuration(
@@ -381,8 +382,8 @@ def _canaries(
 ) -> "Canaries":
     """Return canaries among real ratings, or among some that are made for them."""
     from tacit.audit.one_run import choose_canaries, own_canaries
-    from tacit.audit.worlds import unit_of
     from tacit.errors import InvalidParameter
+    from tacit.solvers.contract import unit_of
 
     (low, high), unit = values, unit_of(solver)
     if source is not None:

@@ -376,7 +376,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
     if certificate.epsilon is not None:
         rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))
         rows.append(("mu", _up(certificate.mu), "total Gaussian-DP parameter"))
-    rows.append(("time", duration(trained.seconds), ""))
+    rows.append(("time", duration(trained.seconds), "owner's view"))
     remark = "owner's view: exact, not for publication"
     rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]
     say(table(rows))

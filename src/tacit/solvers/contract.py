@@ -191,6 +191,11 @@ def _known(released: Profiles | None, private: Profiles | None) -> Profiles:
     return found
 
 
+def unit_of(solver: "Solver") -> Unit:
+    """Return the unit that a solver protects, or would; `value` unless it says another."""
+    return Unit(getattr(solver, "unit", Unit.VALUE))
+
+
 def settings(solver: Any) -> dict[str, Any]:
     """Return a solver's configuration as JSON types."""
     return asdict(solver)
