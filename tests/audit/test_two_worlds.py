@@ -22,8 +22,7 @@ from tacit.solvers.names import make_solver
 from tests.audit.helpers import CONFIDENCE, HIDDEN, SOUND, case, quick
 from tests.solvers.helpers import BUDGET, random_ratings
 
-RUNS = 600
-"""Fewer than an audit usually has, and so less sharp: with 1,000 it is above 0.8."""
+RUNS = 1000
 
 
 @pytest.mark.slow
@@ -32,7 +31,7 @@ def test_sound_solvers_pass_and_the_audit_is_sharp(name: str) -> None:
     result = audit_two_worlds(case(name), Plan(runs=RUNS, confidence=CONFIDENCE))
     assert result.verdict is Verdict.NO_EVIDENCE, result.findings
     usual = replace(result, plan=replace(result.plan, confidence=0.95))
-    assert usual.mu > 0.77 * result.claim.mu
+    assert usual.mu > 0.8 * result.claim.mu
 
 
 @pytest.mark.slow
