@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -120,24 +121,26 @@ class Sums {
   Memory own_;
 };
 
-// Unpacking the halves of two vectors puts column 8q + w at lane 4q + w of the low sums and column
-// 8q + 4 + w at the same lane of the high ones. Adds such 32-bit sums, 16 low and 16 high, to at
-// most 32 64-bit sums in the order of columns, and clears them.
-TACIT_AVX512 inline void spill(std::int32_t* sums, std::size_t width, std::int64_t* out) {
-  const __m512i low = _mm512_load_si512(sums), high = _mm512_load_si512(sums + 16);
-  const __m512i front = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
-  const __m512i back = _mm512_add_epi32(front, _mm512_set1_epi32(8));
-  const __m512i ordered[2] = {_mm512_permutex2var_epi32(low, front, high),
-                              _mm512_permutex2var_epi32(low, back, high)};
+// Adds the first `width` of 16 sums, or all, to 64-bit sums.
+TACIT_AVX512 inline void spill(__m512i sums, std::size_t width, std::int64_t* out) {
+  const __m256i halves[2] = {_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64(sums, 1)};
+  width = std::min<std::size_t>(16, width);
   for (std::size_t k = 0; k < width; k += 8, out += 8) {
     const auto there = static_cast<__mmask8>((1u << std::min<std::size_t>(8, width - k)) - 1);
-    const __m512i pair = ordered[k / 16];
-    const __m256i part = k % 16 ? _mm512_extracti64x4_epi64(pair, 1) : _mm512_castsi512_si256(pair);
     const __m512i sum = _mm512_maskz_loadu_epi64(there, out);
-    _mm512_mask_storeu_epi64(out, there, _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(part)));
+    const __m512i more = _mm512_cvtepi32_epi64(halves[k / 8]);
+    _mm512_mask_storeu_epi64(out, there, _mm512_add_epi64(sum, more));
   }
-  _mm512_store_si512(sums, _mm512_setzero_si512());
-  _mm512_store_si512(sums + 16, _mm512_setzero_si512());
+}
+
+// Unpacking the halves of two vectors puts column 8q + w at lane 4q + w of the low sums and column
+// 8q + 4 + w at the same lane of the high ones. Adds such sums in the order of columns.
+TACIT_AVX512 inline void spill_unpacked(__m512i low, __m512i high, std::size_t width,
+                                        std::int64_t* out) {
+  const __m512i front = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
+  const __m512i back = _mm512_add_epi32(front, _mm512_set1_epi32(8));
+  spill(_mm512_permutex2var_epi32(low, front, high), width, out);
+  if (width > 16) spill(_mm512_permutex2var_epi32(low, back, high), width - 16, out + 16);
 }
 
 // The sums over the lanes of each of 16 vectors.
@@ -158,15 +161,20 @@ TACIT_AVX512 inline __m512i sum_lanes(const __m512i* p) {
   return _mm512_add_epi32(_mm512_shuffle_i32x4(c, d, 0x88), _mm512_shuffle_i32x4(c, d, 0xdd));
 }
 
-// What a pass over some rows needs; N is the number of vectors in a row, 0 if known only here.
-template <int N>
+// What a pass over some rows needs. N is the number of vectors in a row of features, 0 if known only
+// here. The sums of a column are kept by 16, two vectors for one of features, but for the end of the
+// last: of its upper half only the first `Tail` (0, 4, 8 or 16) are sums, and a short tail is kept
+// apart, where more columns share a cache line.
+template <int N, int Tail>
 struct Pass {
   const Residuals& pass;
   const Side& rows;
   const Side& columns;
   const ResidualOutput& out;
-  Sums kept{columns.rows * pass.stride};  // left as found: every pass clears what it adds
+  static constexpr std::size_t short_tail = Tail % 16;
+  Sums kept{columns.rows * (16 * halves() + short_tail)};  // every pass clears what it adds
   std::int32_t* const column_sums = kept.data;
+  std::int32_t* const tails = column_sums + columns.rows * 16 * halves();
   const std::int16_t* const all_features = columns.features;
   const float* const all_lines = columns.lines;
   // Residuals beyond are rare, whatever is allowed, and added apart.
@@ -175,6 +183,12 @@ struct Pass {
   static constexpr int room = N ? N : Residuals::stride_max / lanes;
 
   std::size_t count() const { return N ? N : pass.stride / lanes; }
+  std::size_t halves() const { return 2 * count() - (Tail < 16); }
+
+  // A row's features, each in the low half of 32 bits, by 16.
+  struct Own {
+    alignas(64) __m512i part[2 * room];
+  };
 
   // Up to 16 ratings of a row.
   struct Batch {
@@ -188,11 +202,12 @@ struct Pass {
     const std::size_t stride = count() * lanes;
     const std::int16_t* features = rows.features + row * stride;
     const __m512i zero = _mm512_setzero_si512();
-    alignas(64) __m512i own[room], low[room], high[room], sum_low[room], sum_high[room];
+    alignas(64) __m512i own[room], sum_low[room], sum_high[room];
+    Own split;
     for (std::size_t n = 0; n < count(); ++n) {
       own[n] = _mm512_loadu_si512(features + lanes * n);
-      low[n] = _mm512_unpacklo_epi16(own[n], zero);
-      high[n] = _mm512_unpackhi_epi16(own[n], zero);
+      split.part[2 * n] = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(own[n]));
+      split.part[2 * n + 1] = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(own[n], 1));
       sum_low[n] = sum_high[n] = zero;
     }
     own[0] = _mm512_maskz_mov_epi16(static_cast<__mmask32>(~((1ull << pass.first) - 1)), own[0]);
@@ -204,14 +219,11 @@ struct Pass {
     for (int now = 0; entry < stop; now = 1 - now) {
       entry += batch;
       if (entry < stop) measure(batches[1 - now], row, own, entry, stop, squares, largest);
-      add(batches[now], low, high, sum_low, sum_high);
+      add(batches[now], split, sum_low, sum_high);
     }
     for (std::size_t n = 0; n < count(); ++n) {
-      alignas(64) std::int32_t kept[lanes];
-      _mm512_store_si512(kept, sum_low[n]);
-      _mm512_store_si512(kept + 16, sum_high[n]);
-      const std::size_t width = std::min(lanes, out.width - n * lanes);
-      spill(kept, width, out.row_sums + row * out.width + n * lanes);
+      spill_unpacked(sum_low[n], sum_high[n], std::min(lanes, out.width - n * lanes),
+                     out.row_sums + row * out.width + n * lanes);
     }
     out.squares[row] += _mm512_reduce_add_epi64(
         _mm512_add_epi64(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(squares)),
@@ -250,9 +262,10 @@ struct Pass {
     const __m512i r =
         _mm512_maskz_mov_epi32(_mm512_cmple_epi32_mask(size, _mm512_set1_epi32(usual)), all);
     largest = _mm512_max_epi32(largest, size);
-    squares = _mm512_add_epi32(squares, _mm512_mullo_epi32(r, r));
-    const __m512i next = _mm512_slli_epi32(_mm512_alignr_epi32(_mm512_setzero_si512(), r, 1), 16);
-    _mm512_store_si512(now.residuals, _mm512_mask_blend_epi16(0xaaaaaaaau, r, next));
+    const __m512i next = _mm512_alignr_epi32(_mm512_setzero_si512(), r, 1);
+    const __m512i low = _mm512_and_si512(r, _mm512_set1_epi32(0xffff));
+    squares = _mm512_dpwssd_epi32(squares, low, low);
+    _mm512_store_si512(now.residuals, _mm512_or_si512(low, _mm512_slli_epi32(next, 16)));
   }
 
   // Add the rare residuals of ratings [entry, stop) that 32-bit sums leave out.
@@ -272,44 +285,42 @@ struct Pass {
   }
 
   // Add residual times feature to the sums of the row and of the columns.
-  TACIT_AVX512 inline __attribute__((always_inline)) void add(const Batch& now, const __m512i* low,
-                                                             const __m512i* high,
+  TACIT_AVX512 inline __attribute__((always_inline)) void add(const Batch& now, const Own& own,
                                                              __m512i* sum_low, __m512i* sum_high) {
     if (now.size == batch) {
 #pragma GCC unroll 8
-      for (int i = 0; i < batch; i += 2) add_pair(now, i, i + 1, low, high, sum_low, sum_high);
+      for (int i = 0; i < batch; i += 2) add_pair(now, i, i + 1, own, sum_low, sum_high);
       return;
     }
     for (int i = 0; i < now.size; i += 2) {
       // The last of an odd number stands beside itself, with a residual of zero.
-      add_pair(now, i, std::min(i + 1, now.size - 1), low, high, sum_low, sum_high);
+      add_pair(now, i, std::min(i + 1, now.size - 1), own, sum_low, sum_high);
     }
   }
 
   TACIT_AVX512 inline __attribute__((always_inline)) void add_pair(const Batch& now, int i, int j,
-                                                                  const __m512i* low,
-                                                                  const __m512i* high,
+                                                                  const Own& own,
                                                                   __m512i* sum_low,
                                                                   __m512i* sum_high) {
     const std::size_t stride = count() * lanes;
-    const auto column = static_cast<std::uint32_t>(now.columns[i]) * stride;
-    const auto beside = static_cast<std::uint32_t>(now.columns[j]) * stride;
-    const std::int16_t* features = all_features;
-    std::int32_t* sums = column_sums;
+    const std::size_t column = static_cast<std::uint32_t>(now.columns[i]);
+    const std::size_t beside = static_cast<std::uint32_t>(now.columns[j]);
+    const std::int16_t* first = all_features + column * stride;
+    const std::int16_t* second = all_features + beside * stride;
     const __m512i both = _mm512_set1_epi32(now.residuals[i]);
     for (std::size_t n = 0; n < count(); ++n) {
-      const __m512i one = _mm512_loadu_si512(features + column + lanes * n);
-      const __m512i two = _mm512_loadu_si512(features + beside + lanes * n);
+      const __m512i one = _mm512_loadu_si512(first + lanes * n);
+      const __m512i two = _mm512_loadu_si512(second + lanes * n);
       sum_low[n] = _mm512_dpwssd_epi32(sum_low[n], both, _mm512_unpacklo_epi16(one, two));
       sum_high[n] = _mm512_dpwssd_epi32(sum_high[n], both, _mm512_unpackhi_epi16(one, two));
     }
-    add_to(sums + column, both, low, high);
-    add_to(sums + beside, _mm512_set1_epi32(now.residuals[i + 1]), low, high);
+    add_to(column, both, own);
+    add_to(beside, _mm512_set1_epi32(now.residuals[i + 1]), own);
   }
 
   // The products of a row's features with another's, in 16 sums.
   TACIT_AVX512 __m512i product(const __m512i* own, const std::int16_t* other) const {
-    __m512i sum = _mm512_dpwssd_epi32(_mm512_setzero_si512(), own[0], _mm512_loadu_si512(other));
+    __m512i sum = _mm512_madd_epi16(own[0], _mm512_loadu_si512(other));
     for (std::size_t n = 1; n < count(); ++n) {
       sum = _mm512_dpwssd_epi32(sum, own[n], _mm512_loadu_si512(other + lanes * n));
     }
@@ -342,13 +353,67 @@ struct Pass {
   }
 
   // Add a row's features times a residual to the sums of a column.
-  TACIT_AVX512 void add_to(std::int32_t* sum, __m512i residual, const __m512i* low,
-                           const __m512i* high) const {
-    for (std::size_t n = 0; n < count(); ++n, sum += lanes) {
-      const __m512i first = _mm512_load_si512(sum), last = _mm512_load_si512(sum + 16);
-      _mm512_store_si512(sum, _mm512_dpwssd_epi32(first, residual, low[n]));
-      _mm512_store_si512(sum + 16, _mm512_dpwssd_epi32(last, residual, high[n]));
+  TACIT_AVX512 inline __attribute__((always_inline)) void add_to(std::size_t column,
+                                                                __m512i residual,
+                                                                const Own& own) const {
+    std::int32_t* sum = column_sums + column * 16 * halves();
+    for (std::size_t h = 0; h < halves(); ++h, sum += 16) {
+      const __m512i now = _mm512_load_si512(sum);
+      _mm512_store_si512(sum, _mm512_dpwssd_epi32(now, residual, own.part[h]));
     }
+    if constexpr (short_tail == 4) {
+      auto* tail = reinterpret_cast<__m128i*>(tails + 4 * column);
+      _mm_store_si128(tail, _mm_dpwssd_epi32(_mm_load_si128(tail), _mm512_castsi512_si128(residual),
+                                             _mm512_castsi512_si128(own.part[halves()])));
+    } else if constexpr (short_tail == 8) {
+      auto* tail = reinterpret_cast<__m256i*>(tails + 8 * column);
+      _mm256_store_si256(tail,
+                         _mm256_dpwssd_epi32(_mm256_load_si256(tail), _mm512_castsi512_si256(residual),
+                                             _mm512_castsi512_si256(own.part[halves()])));
+    }
+  }
+
+  // Add the sums of every column to those of the result, and clear them.
+  TACIT_AVX512 void spill_columns() {
+    const __m512i zero = _mm512_setzero_si512();
+    constexpr auto there = static_cast<__mmask16>((1u << short_tail) - 1);
+    std::int32_t *sums = column_sums, *tail = tails;
+    for (std::size_t column = 0; column < columns.rows; ++column, tail += short_tail) {
+      std::int64_t* to = out.column_sums + column * out.width;
+      for (std::size_t h = 0; h < halves(); ++h, sums += 16) {
+        const __m512i found = _mm512_load_si512(sums);
+        if (!_mm512_test_epi32_mask(found, found)) continue;
+        spill(found, out.width - 16 * h, to + 16 * h);
+        _mm512_store_si512(sums, zero);
+      }
+      if constexpr (short_tail > 0) {
+        spill(_mm512_maskz_loadu_epi32(there, tail), out.width - 16 * halves(), to + 16 * halves());
+        _mm512_mask_storeu_epi32(tail, there, zero);
+      }
+    }
+  }
+
+  // The largest feature of a row.
+  TACIT_AVX512 std::int64_t largest_feature(std::size_t row) const {
+    const std::int16_t* features = rows.features + row * count() * lanes;
+    __m512i most = _mm512_setzero_si512();
+    for (std::size_t n = 0; n < count(); ++n) {
+      most = _mm512_max_epu16(most, _mm512_abs_epi16(_mm512_loadu_si512(features + lanes * n)));
+    }
+    const __m512i upper = _mm512_srli_epi32(most, 16);
+    return _mm512_reduce_max_epi32(
+        _mm512_max_epi32(upper, _mm512_and_si512(most, _mm512_set1_epi32(0xffff))));
+  }
+
+  // The end of the rows from `row` on that keep the sums of every column in 32 bits: a row meets a
+  // column once.
+  std::size_t safe_rows(std::size_t row, std::size_t end) const {
+    for (std::int64_t most = 0; row < end; ++row) {
+      if (pass.starts[row] == pass.starts[row + 1]) continue;
+      most += largest_feature(row) * usual;
+      if (most > std::numeric_limits<std::int32_t>::max()) break;
+    }
+    return row;
   }
 
   // The largest column that some rows refer to; a negative one counts as very large.
@@ -364,14 +429,14 @@ struct Pass {
     if (pass.starts[begin] < pass.starts[end]) check_columns(largest_column(begin, end), columns);
     std::fill(out.row_sums + begin * out.width, out.row_sums + end * out.width, 0);
     std::fill(out.squares + begin, out.squares + end, 0);
-    // A row meets a column once: so many rows, or ratings of one row, keep every sum in 32 bits.
+    // So many ratings of one row keep its sums in 32 bits.
     const auto safe = std::max<std::int64_t>(
         1, (std::int64_t{1} << 31) / (std::int64_t{usual} * Residuals::norm + 1) - 1);
     // Features and sums of so many columns stay in the second cache.
     const std::size_t tile = std::max<std::size_t>(64, (768 << 10) / (pass.stride * 6));
     std::vector<std::int64_t> places(pass.starts + begin, pass.starts + end);
-    for (std::size_t top = begin; top < end; top += static_cast<std::size_t>(safe)) {
-      const std::size_t bottom = std::min(end, top + static_cast<std::size_t>(safe));
+    for (std::size_t top = begin, bottom; top < end; top = bottom) {
+      bottom = safe_rows(top, end);
       for (std::size_t limit = tile; limit < columns.rows + tile; limit += tile) {
         for (std::size_t row = top; row < bottom; ++row) {
           std::int64_t& place = places[row - begin];
@@ -387,21 +452,25 @@ struct Pass {
           }
         }
       }
-      std::int32_t* sums = column_sums;
-      for (std::size_t column = 0; column < columns.rows; ++column) {
-        for (std::size_t n = 0; n < count(); ++n, sums += lanes) {
-          const std::size_t width = std::min(lanes, out.width - n * lanes);
-          spill(sums, width, out.column_sums + column * out.width + n * lanes);
-        }
-      }
+      spill_columns();
     }
   }
 };
 
+template <int N, int Tail>
+void pass_tail(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
+               std::size_t end, const ResidualOutput& out) {
+  Pass<N, Tail>{pass, rows, columns, out}.run(begin, end);
+}
+
 template <int N>
 void pass_vectors(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
                   std::size_t end, const ResidualOutput& out) {
-  Pass<N>{pass, rows, columns, out}.run(begin, end);
+  const std::size_t last = out.width - (pass.stride - lanes);  // columns of the last vector
+  if (last <= 16) return pass_tail<N, 0>(pass, rows, columns, begin, end, out);
+  if (last <= 20) return pass_tail<N, 4>(pass, rows, columns, begin, end, out);
+  if (last <= 24) return pass_tail<N, 8>(pass, rows, columns, begin, end, out);
+  return pass_tail<N, 16>(pass, rows, columns, begin, end, out);
 }
 
 #endif
@@ -422,7 +491,7 @@ void residual_sums(const Residuals& pass, const Side& rows, const Side& columns,
       case 2: return pass_vectors<2>(pass, rows, columns, begin, end, out);
       case 3: return pass_vectors<3>(pass, rows, columns, begin, end, out);
       case 4: return pass_vectors<4>(pass, rows, columns, begin, end, out);
-      default: return pass_vectors<0>(pass, rows, columns, begin, end, out);
+      default: return pass_tail<0, 16>(pass, rows, columns, begin, end, out);
     }
   }
 #endif

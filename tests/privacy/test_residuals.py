@@ -107,7 +107,7 @@ def test_the_farthest_reach_is_allowed_and_no_more(bounds: tuple[int, int], leve
 
 
 @pytest.mark.parametrize("shape", [(900, 60), (60, 900)])
-@pytest.mark.parametrize("width", [5, 40, 200])
+@pytest.mark.parametrize("width", [5, 16, 20, 23, 31, 40, 50, 56, 84, 128, 200])
 def test_threads_and_instructions_change_nothing(shape: tuple[int, int], width: int) -> None:
     ratings = random_ratings(4, *shape)
     both, values = sides(ratings, width), RatedPairs(ratings).values(ratings, GRID)
