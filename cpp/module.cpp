@@ -96,18 +96,20 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
 void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                 Vector<const float> targets, Matrix<const float> features,
                 Vector<const double> weighted, Vector<const double> fixed, Matrix<float> out,
-                std::size_t begin, std::size_t end) {
+                std::size_t begin, std::size_t end, bool portable) {
   const std::size_t width = features.shape(1);
   require(columns.size() == targets.size(), "columns and targets differ in length");
   require(out.shape(0) + 1 == starts.size() && out.shape(1) == width,
           "out must have a row for each row of the table and the features' width");
   require(weighted.size() == width && fixed.size() == width,
           "give a regularization for each column");
+  require(width > 0, "features have no columns");
   require_rows(starts, begin, end, columns.size());
+  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
   nb::gil_scoped_release released;
   tacit::ridge_rows({starts.data(), columns.data(), targets.data(), features.data(),
                      features.shape(0), width, weighted.data(), fixed.data()},
-                    begin, end, out.data());
+                    begin, end, out.data(), set);
 }
 
 void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
@@ -340,7 +342,7 @@ NB_MODULE(_core, module) {
              "portable"_a = false, "Round feature rows to the grid of residual_sums.");
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "features"_a,
              "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
-             "Regularized least squares by row.");
+             "portable"_a = false, "Regularized least squares by row.");
   module.def("posterior_rows", &posterior_rows, "starts"_a, "columns"_a, "table"_a, "design"_a,
              "sums"_a, "noise"_a, "known"_a, "precision"_a, "pull"_a, "means"_a.noconvert(),
              "variances"_a.noconvert(), "total"_a.noconvert(), "begin"_a, "end"_a,

@@ -1,100 +1,19 @@
 #include "posterior.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <stdexcept>
 #include <vector>
+
+#include "gram.hpp"
 
 namespace tacit {
 
 namespace {
 
-constexpr std::size_t lanes = 16;
-constexpr std::size_t chunk = 64;     // entries summed in floats
-constexpr std::size_t tile_rows = 8;  // a tile of the sums is tile_rows × (tile_lanes · lanes)
-constexpr std::size_t tile_lanes = 2;
+using namespace gram;
 
-typedef float Lanes __attribute__((vector_size(lanes * sizeof(float))));
-
-inline __attribute__((always_inline)) Lanes load(const float* from) {
-  Lanes vector;
-  std::memcpy(&vector, from, sizeof vector);
-  return vector;
-}
-
-// Adds Σ_e panel[e, a] · panel[e, b] to sums[a, b] for a tile of `Wide` lanes beginning at (a, b).
-template <std::size_t Wide>
-inline __attribute__((always_inline)) void add_tile(const float* panel, std::size_t entries,
-                                                    std::size_t width, std::size_t a,
-                                                    std::size_t b, double* sums) {
-  Lanes tile[tile_rows][Wide] = {};
-  for (std::size_t e = 0; e < entries; ++e) {
-    const float* line = panel + e * width;
-    Lanes right[Wide];
-    for (std::size_t w = 0; w < Wide; ++w) right[w] = load(line + b + w * lanes);
-    for (std::size_t i = 0; i < tile_rows; ++i) {
-      for (std::size_t w = 0; w < Wide; ++w) tile[i][w] += line[a + i] * right[w];
-    }
-  }
-  for (std::size_t i = 0; i < tile_rows; ++i) {
-    double* line = sums + (a + i) * width + b;
-    for (std::size_t w = 0; w < Wide; ++w) {
-      for (std::size_t l = 0; l < lanes; ++l) line[w * lanes + l] += tile[i][w][l];
-    }
-  }
-}
-
-// Adds Σ_e panel[e, a] · panel[e, b] for the features a and the columns b ≥ a.
-inline __attribute__((always_inline)) void add_products(const float* panel, std::size_t entries,
-                                                        std::size_t width, std::size_t features,
-                                                        double* sums) {
-  for (std::size_t a = 0; a < features; a += tile_rows) {
-    std::size_t b = a / lanes * lanes;
-    for (; b + tile_lanes * lanes <= width; b += tile_lanes * lanes) {
-      add_tile<tile_lanes>(panel, entries, width, a, b, sums);
-    }
-    if (b < width) add_tile<1>(panel, entries, width, a, b, sums);
-  }
-}
-
-// Subtracts the multiples of `Count` pivot rows, from first on, that clear their columns in a row.
-template <std::size_t Count>
-inline __attribute__((always_inline)) void subtract(const double* rows, std::size_t first,
-                                                    std::size_t width, std::size_t at,
-                                                    double* row) {
-  const double* pivots[Count];
-  double factors[Count];
-  for (std::size_t p = 0; p < Count; ++p) {
-    pivots[p] = rows + (first + p) * width;
-    factors[p] = pivots[p][at];
-  }
-  for (std::size_t j = at; j < width; ++j) {
-    double value = row[j];
-    for (std::size_t p = 0; p < Count; ++p) value -= factors[p] * pivots[p][j];
-    row[j] = value;
-  }
-}
-
-// Turns the first n rows of (S | R), S symmetric with its upper triangle given, into (U | U⁻ᵀR)
-// with S = UᵀU; `width` numbers a row, of which those before the diagonal are left alone. Rows below
-// are changed by several pivots at once, so that they are read less often.
-inline __attribute__((always_inline)) void eliminate(double* rows, std::size_t n,
-                                                     std::size_t width) {
-  constexpr std::size_t together = 8;
-  for (std::size_t first = 0; first < n; first += together) {
-    const std::size_t last = std::min(first + together, n);
-    for (std::size_t k = first; k < last; ++k) {
-      double* pivot = rows + k * width;
-      for (std::size_t p = first; p < k; ++p) subtract<1>(rows, p, width, k, pivot);
-      if (!(pivot[k] > 0)) throw std::domain_error("the equations of a row have no solution");
-      const double inverse = 1 / std::sqrt(pivot[k]);
-      for (std::size_t j = k; j < width; ++j) pivot[j] *= inverse;
-    }
-    for (std::size_t i = last; i < n; ++i) {
-      subtract<together>(rows, first, width, i, rows + i * width);
-    }
-  }
+inline void require_solution(bool found) {
+  if (!found) throw std::domain_error("the equations of a row have no solution");
 }
 
 inline __attribute__((always_inline)) void run(const Posterior& problem, std::size_t begin,
@@ -136,7 +55,7 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
         }
         line[width] = value;
       }
-      eliminate(system.data(), measured, wide);
+      require_solution(eliminate(system.data(), measured, wide, wide));
       for (std::size_t d = 0; d < measured; ++d) {
         const double* solved = system.data() + d * wide;
         for (std::size_t i = 0; i < unknown; ++i) {
@@ -148,7 +67,7 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
       }
     }
     // (J | pull | I) becomes (U | U⁻ᵀ pull | U⁻ᵀ), and J⁻¹ = U⁻¹ U⁻ᵀ.
-    eliminate(inner.data(), unknown, small);
+    require_solution(eliminate(inner.data(), unknown, small, small));
     double* mean = out.means + row * unknown;
     double* variance = out.variances + row * unknown;
     for (std::size_t i = 0; i < unknown; ++i) {

@@ -1,72 +1,70 @@
 #include "ridge.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <vector>
+
+#include "gram.hpp"
 
 namespace tacit {
 
 namespace {
 
-// Solve A z = b in place for a positive definite A of which the lower triangle is given; A becomes
-// its Cholesky factor, b the solution. Returns whether there is a unique one.
-bool solve(double* a, double* b, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    double* row = a + i * n;
-    for (std::size_t j = 0; j < i; ++j) {
-      const double* other = a + j * n;
-      double sum = row[j];
-      for (std::size_t k = 0; k < j; ++k) sum -= row[k] * other[k];
-      row[j] = sum / other[j];
-    }
-    double sum = row[i];
-    for (std::size_t k = 0; k < i; ++k) sum -= row[k] * row[k];
-    if (!(sum > 0)) return false;
-    row[i] = std::sqrt(sum);
-  }
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t k = 0; k < i; ++k) b[i] -= a[i * n + k] * b[k];
-    b[i] /= a[i * n + i];
-  }
-  for (std::size_t i = n; i-- > 0;) {
-    for (std::size_t k = i + 1; k < n; ++k) b[i] -= a[k * n + i] * b[k];
-    b[i] /= a[i * n + i];
-  }
-  return true;
-}
+using namespace gram;
 
-}  // namespace
-
-void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float* out) {
+inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t begin,
+                                               std::size_t end, float* out) {
   const std::size_t width = problem.width;
-  std::vector<double> matrix(width * width), right(width), feature(width);
+  const std::size_t wide = (width / lanes + 1) * lanes;  // a column for the targets, and padding
+  std::vector<float> panel(chunk * wide);
+  std::vector<double> sums(((width - 1) / tile_rows + 1) * tile_rows * wide), found(width);
   for (std::size_t row = begin; row < end; ++row) {
     const std::int64_t first = problem.starts[row], last = problem.starts[row + 1];
     float* solution = out + row * width;
     std::fill_n(solution, width, 0.0f);
     if (first == last) continue;
-    std::fill(matrix.begin(), matrix.end(), 0.0);
-    std::fill(right.begin(), right.end(), 0.0);
-    for (std::int64_t entry = first; entry < last; ++entry) {
-      const auto column = static_cast<std::uint32_t>(problem.columns[entry]);
-      if (column >= problem.feature_rows) throw std::out_of_range("a column has no features");
-      std::copy_n(problem.features + column * width, width, feature.begin());
-      const double target = problem.targets[entry];
-      for (std::size_t i = 0; i < width; ++i) {
-        const double factor = feature[i];
-        right[i] += factor * target;
-        double* line = matrix.data() + i * width;
-        for (std::size_t j = 0; j <= i; ++j) line[j] += factor * feature[j];
+    std::fill(sums.begin(), sums.end(), 0.0);
+    for (std::int64_t entry = first; entry < last; entry += chunk) {
+      const auto entries = static_cast<std::size_t>(std::min<std::int64_t>(chunk, last - entry));
+      for (std::size_t e = 0; e < entries; ++e) {
+        const auto column = static_cast<std::uint32_t>(problem.columns[entry + e]);
+        if (column >= problem.feature_rows) throw std::out_of_range("a column has no features");
+        std::copy_n(problem.features + column * width, width, panel.data() + e * wide);
+        panel[e * wide + width] = problem.targets[entry + e];
       }
+      add_products(panel.data(), entries, wide, width, sums.data());
     }
     for (std::size_t i = 0; i < width; ++i) {
-      matrix[i * width + i] +=
+      sums[i * wide + i] +=
           static_cast<double>(last - first) * problem.weighted[i] + problem.fixed[i];
     }
-    // An error would depend on the ratings of a row.
-    if (solve(matrix.data(), right.data(), width)) std::copy_n(right.begin(), width, solution);
+    // (S | b) becomes (U | U⁻ᵀ b). An error would depend on the ratings of a row.
+    if (!eliminate(sums.data(), width, width + 1, wide)) continue;
+    for (std::size_t i = width; i-- > 0;) {
+      const double* line = sums.data() + i * wide;
+      const double known = dot(line + i + 1, found.data() + i + 1, width - i - 1);
+      found[i] = (line[width] - known) / line[i];
+      solution[i] = static_cast<float>(found[i]);
+    }
   }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) void
+run_avx512(const Ridge& problem, std::size_t begin, std::size_t end, float* out) {
+  run(problem, begin, end, out);
+}
+#endif
+
+}  // namespace
+
+void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float* out,
+                InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out);
+#endif
+  static_cast<void>(set);
+  run(problem, begin, end, out);
 }
 
 }  // namespace tacit

@@ -62,6 +62,7 @@ def ridge_rows(
     out: npt.NDArray[np.float32],
     begin: int,
     end: int,
+    portable: bool = False,
 ) -> None: ...
 def posterior_rows(
     starts: npt.NDArray[np.int64],

@@ -1,0 +1,268 @@
+"""Alternating least squares without privacy, against other libraries: time, memory, accuracy.
+
+Every library trains on the same nine tenths of the ratings, with as many factors and threads, and
+predicts the same tenth (what nobody can predict, pairs of a user or item never trained on, is left
+out). Each has an environment of its own in build/peers, made on first use, and a script in
+benchmarks/peer that says how it is run; Tacit is run the same way. A library that does not install
+or run gets a row that says so.
+
+A pass of least squares (tacit, lenskit, spark, implicit) solves both sides once; a pass of gradient
+descent (cornac, surprise) visits every rating once, which is less work and brings less. Hence
+also the time to a common RMSE. implicit predicts preferences, not ratings, and has no RMSE.
+surprise has one thread only. Time is that of training, from the library's own form of the data;
+`seconds_per_pass` is the median over passes in the best of several interleaved rounds.
+`base_mb` is the memory before training, with the data and everything imported.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.training import ratings_at_hand
+from tacit.data.ratings import Ratings
+from tacit.data.splits import random_split
+
+RANKS = (20, 64)
+THREADS = 2
+ROUNDS = 2
+TARGETS = {"ml-1m": 0.865, "synthetic:1m": 0.865}
+"""Held-out RMSE that every library which predicts ratings reaches with 20 factors."""
+
+INSTALL_SECONDS, RUN_SECONDS = 900, 300
+ENVIRONMENTS = Path(__file__).parents[1] / "build" / "peers"
+SCRIPTS = Path(__file__).parent / "peer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """A library and how it is run.
+
+    Parameters
+    ----------
+    script
+        Its script in benchmarks/peer.
+    steps
+        What pip installs, step by step; with none, the script runs in this environment.
+    passes
+        Enough to reach the target and to see what a pass takes.
+    regularization
+        In the library's own unit: the best RMSE of a few that were tried.
+    threads
+        How many it can use, at most `THREADS`.
+    arguments
+        More arguments of the script.
+    needs
+        A program that must be there.
+    """
+
+    script: str
+    steps: tuple[tuple[str, ...], ...] = ()
+    passes: int
+    regularization: float
+    threads: int = THREADS
+    arguments: tuple[str, ...] = ()
+    needs: str | None = None
+
+
+_IMPLICIT = (("implicit==0.7.3",),)
+
+PEERS = {
+    "tacit": Peer(script="tacit_als", passes=15, regularization=0.03),
+    "lenskit": Peer(
+        script="lenskit_als",
+        # torch first, or lenskit brings the newest with gigabytes for graphics cards.
+        steps=(("torch==2.13.0",), ("lenskit==2025.8.1",)),
+        passes=15,
+        regularization=0.075,
+    ),
+    "spark": Peer(
+        script="spark_als",
+        steps=(("numpy==2.4.6", "pyspark==4.3.0"),),
+        passes=6,
+        regularization=0.05,
+        needs="java",
+    ),
+    "implicit": Peer(
+        script="implicit_als",
+        steps=_IMPLICIT,
+        passes=8,
+        regularization=0.01,
+        arguments=("exact",),
+    ),
+    "implicit (cg)": Peer(
+        script="implicit_als",
+        steps=_IMPLICIT,
+        passes=8,
+        regularization=0.01,
+        arguments=("cg",),
+    ),
+    "cornac": Peer(script="cornac_mf", steps=(("cornac==3.0.1",),), passes=40, regularization=0.05),
+    "surprise": Peer(
+        script="surprise_svd",
+        steps=(("numpy==1.26.4", "scikit-surprise==1.1.5"),),
+        passes=24,
+        regularization=0.05,
+        threads=1,
+    ),
+}
+
+
+class _Failed(Exception):
+    """A command did not do its work; the message says why."""
+
+
+def run() -> list[dict[str, object]]:
+    """Return time, memory and accuracy for each library and number of factors."""
+    ratings, source = ratings_at_hand()
+    pythons: dict[str, str] = {}
+    missing: list[dict[str, object]] = []
+    for name, peer in PEERS.items():
+        try:
+            pythons[name] = _python(peer)
+        except _Failed as reason:
+            missing.append({"library": name, "status": f"did not install: {reason}"})
+    found: dict[tuple[str, int], list[dict[str, Any]]] = {
+        (name, rank): [] for rank in RANKS for name in pythons
+    }
+    with TemporaryDirectory() as folder:
+        _write(ratings, Path(folder))
+        for _ in range(ROUNDS):
+            for (name, rank), rounds in found.items():
+                if all(each["status"] == "ok" for each in rounds):
+                    print(f"peers: {name}, {rank} factors", file=sys.stderr, flush=True)
+                    rounds.append(_measure(PEERS[name], pythons[name], folder, rank))
+    rows = [_row(name, rank, rounds, TARGETS[source]) for (name, rank), rounds in found.items()]
+    _compare(rows)
+    return [{"ratings": source} | row for row in (*rows, *missing)]
+
+
+def _python(peer: Peer) -> str:
+    """Return the Python of a library's environment, made if it is not there yet."""
+    if peer.needs and not shutil.which(peer.needs):
+        raise _Failed(f"there is no {peer.needs}")
+    if not peer.steps:
+        return sys.executable
+    folder = ENVIRONMENTS / peer.script
+    python, mark, wanted = str(folder / "bin" / "python"), folder / "steps", repr(peer.steps)
+    if mark.exists() and mark.read_text() == wanted:
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    _output([sys.executable, "-m", "venv", str(folder)], INSTALL_SECONDS)
+    for step in peer.steps:
+        print(f"peers: installing {' '.join(step)}", file=sys.stderr, flush=True)
+        _output([python, "-m", "pip", "install", "--quiet", *step], INSTALL_SECONDS)
+    mark.write_text(wanted)
+    return python
+
+
+def _write(ratings: Ratings, folder: Path) -> None:
+    """Write train.npz and test.npz, the test without users and items never trained on."""
+    train, test = random_split(ratings, 0.1, seed=1)
+    _save(folder / "train.npz", train, np.ones(len(train), dtype=np.bool_))
+    users, items = (np.diff(side.starts) > 0 for side in (train.by_user, train.by_item))
+    _save(folder / "test.npz", test, users[test.rows()] & items[test.by_user.columns])
+
+
+def _save(file: Path, ratings: Ratings, keep: npt.NDArray[np.bool_]) -> None:
+    np.savez(
+        file,
+        user=ratings.rows()[keep],
+        item=ratings.by_user.columns[keep],
+        rating=ratings.values()[keep],
+        shape=ratings.shape,
+        scale=str(ratings.scale),
+    )
+
+
+def _measure(peer: Peer, python: str, folder: str, rank: int) -> dict[str, Any]:
+    """Return what a library's script prints, or what went wrong."""
+    script = str(SCRIPTS / f"{peer.script}.py")
+    numbers = rank, peer.threads, peer.passes, peer.regularization
+    try:
+        output = _output([python, script, folder, *map(str, numbers), *peer.arguments], RUN_SECONDS)
+    except _Failed as reason:
+        return {"status": f"did not run: {reason}"}
+    measured: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return measured | {"status": "ok"}
+
+
+def _output(command: list[str], limit: float) -> str:
+    """Return what a command prints; raise what was wrong if it fails or takes too long."""
+    # Libraries divide the work among threads themselves: BLAS must not do so once more.
+    settings = {"OMP_NUM_THREADS": THREADS, "OPENBLAS_NUM_THREADS": 1, "MKL_NUM_THREADS": 1}
+    with subprocess.Popen(  # noqa: S603
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {name: str(value) for name, value in settings.items()},
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=limit)
+        except BaseException as interruption:
+            os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(interruption, subprocess.TimeoutExpired):
+                raise _Failed(f"took more than {limit:g} seconds") from interruption
+            raise
+    if process.returncode:
+        lines = [line.strip() for line in errors.splitlines() if line.strip()]
+        raise _Failed(lines[-1] if lines else f"ended with {process.returncode}")
+    return output
+
+
+def _row(name: str, rank: int, rounds: list[dict[str, Any]], target: float) -> dict[str, Any]:
+    """Return the best of some rounds, or why there is none."""
+    row = {"library": name, "rank": rank, "status": rounds[-1]["status"]}
+    if row["status"] != "ok":
+        return row
+    looks = [
+        look
+        for each in rounds
+        for look in zip(each["seconds"], each["passes"], each["rmse"], strict=True)
+    ]
+    reached = [look for look in looks if look[2] is not None and look[2] <= target]
+    seconds, passes, _ = min(reached, default=(None, None, None))
+    best = min((rmse for _, _, rmse in looks if rmse is not None), default=None)
+    return row | {
+        "version": rounds[0]["version"],
+        "threads": PEERS[name].threads,
+        "seconds_per_pass": _rounded(min(map(_seconds_per_pass, rounds)), 4),
+        "passes_to_target": passes,
+        "seconds_to_target": _rounded(seconds, 3),
+        "best_rmse": _rounded(best, 4),
+        "base_mb": _rounded(rounds[0]["base_mb"]),
+        "peak_mb": _rounded(rounds[0]["peak_mb"]),
+    }
+
+
+def _rounded(number: float | None, digits: int | None = None) -> float | None:
+    return None if number is None else round(number, digits)
+
+
+def _seconds_per_pass(measured: dict[str, Any]) -> float:
+    """Return the median; passes between two looks took the same time each, as far as is known."""
+    passes = np.diff(measured["passes"])
+    return float(np.median(np.repeat(np.diff(measured["seconds"]) / passes, passes)))
+
+
+def _compare(rows: list[dict[str, Any]]) -> None:
+    """Add how many times as long as Tacit each library took."""
+    tacit = {row["rank"]: row for row in rows if row["library"] == "tacit"}
+    for row in rows:
+        for ratio, name in (
+            ("times_tacit_pass", "seconds_per_pass"),
+            ("times_tacit_target", "seconds_to_target"),
+        ):
+            ours, theirs = tacit[row["rank"]].get(name), row.get(name)
+            row[ratio] = round(theirs / ours, 2) if ours and theirs else None

@@ -1,0 +1,114 @@
+// Sums of products of features over the entries of a row, and the solution of their equations.
+// Sums are in floats for a few entries, in doubles beyond.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+namespace tacit::gram {
+
+constexpr std::size_t lanes = 16;
+constexpr std::size_t chunk = 64;     // entries summed in floats
+constexpr std::size_t tile_rows = 8;  // a tile of the sums is so many rows of a few lanes
+
+typedef float Lanes __attribute__((vector_size(lanes * sizeof(float))));
+
+inline __attribute__((always_inline)) Lanes load(const float* from) {
+  Lanes vector;
+  std::memcpy(&vector, from, sizeof vector);
+  return vector;
+}
+
+// Adds Σ_e panel[e, a] · panel[e, b] to sums[a, b] for a tile of `Wide` lanes beginning at (a, b).
+template <std::size_t Wide>
+inline __attribute__((always_inline)) void add_tile(const float* panel, std::size_t entries,
+                                                    std::size_t width, std::size_t a,
+                                                    std::size_t b, double* sums) {
+  Lanes tile[tile_rows][Wide] = {};
+  for (std::size_t e = 0; e < entries; ++e) {
+    const float* line = panel + e * width;
+    Lanes right[Wide];
+    for (std::size_t w = 0; w < Wide; ++w) right[w] = load(line + b + w * lanes);
+    for (std::size_t i = 0; i < tile_rows; ++i) {
+      for (std::size_t w = 0; w < Wide; ++w) tile[i][w] += line[a + i] * right[w];
+    }
+  }
+  for (std::size_t i = 0; i < tile_rows; ++i) {
+    double* line = sums + (a + i) * width + b;
+    for (std::size_t w = 0; w < Wide; ++w) {
+      for (std::size_t l = 0; l < lanes; ++l) line[w * lanes + l] += tile[i][w][l];
+    }
+  }
+}
+
+// Adds Σ_e panel[e, a] · panel[e, b] for the features a and the columns b ≥ a.
+inline __attribute__((always_inline)) void add_products(const float* panel, std::size_t entries,
+                                                        std::size_t width, std::size_t features,
+                                                        double* sums) {
+  for (std::size_t a = 0; a < features; a += tile_rows) {
+    std::size_t b = a / lanes * lanes, left = (width - b) / lanes;
+    for (; left > 4 || left == 3; left -= 3, b += 3 * lanes) {
+      add_tile<3>(panel, entries, width, a, b, sums);
+    }
+    for (; left > 1; left -= 2, b += 2 * lanes) add_tile<2>(panel, entries, width, a, b, sums);
+    if (left > 0) add_tile<1>(panel, entries, width, a, b, sums);
+  }
+}
+
+// ⟨a, b⟩ of n numbers, in eight sums: one would wait for itself.
+inline __attribute__((always_inline)) double dot(const double* a, const double* b, std::size_t n) {
+  double parts[8] = {};
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (std::size_t p = 0; p < 8; ++p) parts[p] += a[i + p] * b[i + p];
+  }
+  double sum = 0;
+  for (; i < n; ++i) sum += a[i] * b[i];
+  for (const double part : parts) sum += part;
+  return sum;
+}
+
+// Subtracts the multiples of `Count` pivot rows, from first on, that clear their columns in a row.
+template <std::size_t Count>
+inline __attribute__((always_inline)) void subtract(const double* rows, std::size_t first,
+                                                    std::size_t width, std::size_t stride,
+                                                    std::size_t at, double* row) {
+  const double* pivots[Count];
+  double factors[Count];
+  for (std::size_t p = 0; p < Count; ++p) {
+    pivots[p] = rows + (first + p) * stride;
+    factors[p] = pivots[p][at];
+  }
+  for (std::size_t j = at; j < width; ++j) {
+    double value = row[j];
+    for (std::size_t p = 0; p < Count; ++p) value -= factors[p] * pivots[p][j];
+    row[j] = value;
+  }
+}
+
+// Turns the first n rows of (S | R), S symmetric with its upper triangle given, into (U | U⁻ᵀR)
+// with S = UᵀU; `width` numbers of a row, `stride` apart, of which those before the diagonal are
+// left alone. Rows below are changed by several pivots at once, so that they are read less often.
+// Returns whether S is positive definite; if not, it stops.
+inline __attribute__((always_inline)) bool eliminate(double* rows, std::size_t n,
+                                                     std::size_t width, std::size_t stride) {
+  constexpr std::size_t together = 8;
+  for (std::size_t first = 0; first < n; first += together) {
+    const std::size_t last = std::min(first + together, n);
+    for (std::size_t k = first; k < last; ++k) {
+      double* pivot = rows + k * stride;
+      for (std::size_t p = first; p < k; ++p) subtract<1>(rows, p, width, stride, k, pivot);
+      if (!(pivot[k] > 0)) return false;
+      const double inverse = 1 / std::sqrt(pivot[k]);
+      for (std::size_t j = k; j < width; ++j) pivot[j] *= inverse;
+    }
+    for (std::size_t i = last; i < n; ++i) {
+      subtract<together>(rows, first, width, stride, i, rows + i * stride);
+    }
+  }
+  return true;
+}
+
+}  // namespace tacit::gram

@@ -1,0 +1,59 @@
+"""The compiled least squares of each row against NumPy's solution of the same equations."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tacit import _core
+
+COLUMNS = 70
+
+
+def problem(width: int) -> dict[str, npt.NDArray[np.generic]]:
+    """Return rows with 0 to 300 entries."""
+    random = np.random.default_rng(width)
+    counts = np.array([3, 0, 1, 64, 65, 300, 129, 17])
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return {
+        "starts": starts,
+        "columns": random.integers(0, COLUMNS, starts[-1], dtype=np.int32),
+        "targets": random.normal(size=starts[-1]).astype(np.float32),
+        "features": random.normal(size=(COLUMNS, width)).astype(np.float32),
+        "weighted": random.uniform(0, 0.1, width),
+        "fixed": random.uniform(0.5, 2, width),
+    }
+
+
+def solve(given: dict[str, npt.NDArray[np.generic]], portable: bool) -> npt.NDArray[np.float32]:
+    rows, width = given["starts"].size - 1, given["features"].shape[1]
+    out = np.full((rows, width), np.nan, dtype=np.float32)
+    for part in ((0, 3), (3, rows)):
+        _core.ridge_rows(*given.values(), out, *part, portable=portable)
+    return out
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("width", [1, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 65, 100])
+def test_rows_solve_their_equations(width: int, portable: bool) -> None:
+    given = problem(width)
+    found = solve(given, portable)
+    for row, (begin, end) in enumerate(zip(given["starts"], given["starts"][1:], strict=False)):
+        features = given["features"][given["columns"][begin:end]].astype(np.float64)
+        ridge = np.diag((end - begin) * given["weighted"] + given["fixed"])
+        right = features.T @ given["targets"][begin:end]
+        expected = np.linalg.solve(features.T @ features + ridge, right)
+        np.testing.assert_allclose(found[row], expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_a_row_without_a_unique_solution_becomes_zero(portable: bool) -> None:
+    given = problem(5) | {"weighted": np.zeros(5), "fixed": np.zeros(5)}
+    given["features"][:] = 0
+    assert not solve(given, portable).any()
+
+
+def test_columns_out_of_range_are_refused() -> None:
+    given = problem(5)
+    given["columns"][7] = COLUMNS
+    with pytest.raises(IndexError, match="no features"):
+        solve(given, portable=False)
