@@ -1,10 +1,15 @@
 """Ranges are covered once, whatever the threads, and failures are not swallowed."""
 
+import os
+import subprocess
+import sys
 import threading
 
+import numpy as np
 import pytest
+import threadpoolctl
 
-from tacit._parallel import for_ranges, thread_count
+from tacit._parallel import for_ranges, thread_count, without_blas_threads
 from tacit.errors import InvalidParameter
 
 
@@ -36,3 +41,43 @@ def test_thread_count() -> None:
     assert thread_count(3) == 3 and thread_count(None) >= 1
     with pytest.raises(InvalidParameter, match="threads"):
         thread_count(0)
+
+
+def test_blas_has_one_thread_while_we_have_ours() -> None:
+    def threads_of_blas() -> set[int]:
+        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+
+    assert (np.eye(2) @ np.eye(2)).any()  # BLAS is there
+    with threadpoolctl.threadpool_limits(2, user_api="blas"):
+        assert threads_of_blas() == {2}
+        assert without_blas_threads(threads_of_blas)() == {1}
+        assert threads_of_blas() == {2}
+
+
+_TRAIN = """
+import hashlib, sys
+from tacit.data.synthetic import synthetic_ratings
+from tacit.privacy.budget import Budget
+from tacit.privacy.noise.source import InsecureTestNoise
+from tacit.solvers.als import AlsSolver
+from tacit.solvers.contract import Session
+
+session = Session(threads=int(sys.argv[1]), noise=InsecureTestNoise(7))
+fit = AlsSolver(factors=4).fit(
+    synthetic_ratings("100k"), Budget.from_epsilon(20, 1e-5), session
+)
+print(hashlib.sha256(fit.users.factors.tobytes() + fit.items.factors.tobytes()).hexdigest())
+"""
+
+
+def test_threads_of_ours_and_of_blas_change_nothing() -> None:
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", _TRAIN, str(threads)],
+            env=os.environ | {"OPENBLAS_NUM_THREADS": str(blas)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads, blas in ((1, 4), (2, 2), (4, 1))
+    }
+    assert len(found) == 1

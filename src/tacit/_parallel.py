@@ -4,11 +4,12 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import lru_cache
-from typing import TypeVar
+from functools import lru_cache, wraps
+from typing import ParamSpec, TypeVar
 
 from tacit import _validate
 
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _inside = threading.local()
@@ -54,6 +55,22 @@ def together(calls: Sequence[Callable[[], Result]], threads: int | None = None) 
 
     for_ranges(work, len(calls), size=1, threads=thread_count(threads))
     return [results[place] for place in range(len(calls))]
+
+
+def without_blas_threads(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Let BLAS use one thread during a function that has threads of its own.
+
+    They do not wait for each other then, and BLAS adds in the same order on every machine.
+    """
+
+    @wraps(work)
+    def limited(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1, user_api="blas"):
+            return work(*args, **kwargs)
+
+    return limited
 
 
 @lru_cache(maxsize=8)

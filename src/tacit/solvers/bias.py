@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _validate
+from tacit import _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
@@ -76,6 +76,7 @@ class BiasSolver:
         if self.unit is not Unit.VALUE and self.regularization != 1:
             raise InvalidParameter(f"unit {self.unit} chooses the regularization itself")
 
+    @_parallel.without_blas_threads
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
         """Train within a budget. Reads private data; see `Fit` for what may be released."""
         check_ratings(ratings, self.unit)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _validate
+from tacit import _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
@@ -82,6 +82,7 @@ class GradientSolver:
         if not 0 <= _validate.finite("averaged", self.averaged, "0.5 is usual") <= 1:
             raise InvalidParameter(f"averaged must lie between 0 and 1, got {self.averaged}")
 
+    @_parallel.without_blas_threads
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
         """Train on ratings within a budget. Reads private data; the fit may be released."""
         check_ratings(ratings)

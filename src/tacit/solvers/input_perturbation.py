@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit import _validate
+from tacit import _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease, Rows
@@ -65,6 +65,7 @@ class InputPerturbationSolver:
         check_descent(self, FACTORS_MAX)
         _validate.positive("regularization", self.regularization, "0.03 is usual")
 
+    @_parallel.without_blas_threads
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
         """Train on ratings within a budget. Reads private data; the fit may be released."""
         check_ratings(ratings)

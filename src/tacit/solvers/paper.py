@@ -146,6 +146,7 @@ class PaperSolver:
         epsilon_i = mu * math.sqrt(2 * math.log(1.25 / self.delta_i) / self.iterations)
         return replace(self, epsilon_i=epsilon_i, delta=budget.delta)
 
+    @_parallel.without_blas_threads
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
         """Train. Reads private data; under the paper's claim, users may be released, items not."""
         check_ratings(ratings)
