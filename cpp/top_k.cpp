@@ -34,21 +34,38 @@ inline __attribute__((always_inline)) Lanes load(const float* from) {
   return vector;
 }
 
+// The scores of `Groups` groups of items, from `group` on, for `together` users.
+template <std::size_t Groups>
+inline __attribute__((always_inline)) void score_groups(const Catalogue& catalogue,
+                                                        const float* const* users,
+                                                        std::size_t group, float* scores) {
+  const std::size_t size = catalogue.width * lanes;
+  const float* factors = catalogue.factors + group * size;
+  Lanes sums[together][Groups];
+  for (auto& sum : sums) {
+    for (std::size_t g = 0; g < Groups; ++g) sum[g] = load(catalogue.biases + (group + g) * lanes);
+  }
+  for (std::size_t k = 0; k < catalogue.width; ++k) {
+    Lanes items[Groups];
+    for (std::size_t g = 0; g < Groups; ++g) items[g] = load(factors + g * size + k * lanes);
+    for (std::size_t u = 0; u < together; ++u) {
+      for (std::size_t g = 0; g < Groups; ++g) sums[u][g] += users[u][k] * items[g];
+    }
+  }
+  for (std::size_t u = 0; u < together; ++u) {
+    float* to = scores + (u * catalogue.groups + group) * lanes;
+    std::memcpy(to, sums[u], sizeof sums[u]);
+  }
+}
+
 // The scores of all items for `together` users; scores[user, item].
 inline __attribute__((always_inline)) void score(const Catalogue& catalogue,
                                                  const float* const* users, float* scores) {
-  for (std::size_t group = 0; group < catalogue.groups; ++group) {
-    Lanes sums[together];
-    for (auto& sum : sums) sum = load(catalogue.biases + group * lanes);
-    const float* factors = catalogue.factors + group * catalogue.width * lanes;
-    for (std::size_t k = 0; k < catalogue.width; ++k) {
-      const Lanes item = load(factors + k * lanes);
-      for (std::size_t u = 0; u < together; ++u) sums[u] += users[u][k] * item;
-    }
-    for (std::size_t u = 0; u < together; ++u) {
-      std::memcpy(scores + (u * catalogue.groups + group) * lanes, &sums[u], sizeof sums[u]);
-    }
+  std::size_t group = 0;
+  for (; group + 2 <= catalogue.groups; group += 2) {
+    score_groups<2>(catalogue, users, group, scores);
   }
+  if (group < catalogue.groups) score_groups<1>(catalogue, users, group, scores);
 }
 
 // Whether any of some scores reaches a bound.
@@ -146,7 +163,7 @@ inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const
 }
 
 #if defined(__x86_64__)
-// The same code for wider vectors; without contraction it gives the same bits.
+// The same code for wider vectors.
 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
 run_avx512(const Catalogue& catalogue, const float* users, const Excluded& excluded,
            std::size_t begin, std::size_t end, std::size_t count, std::int32_t* items,
