@@ -5,20 +5,46 @@
 
 namespace tacit {
 
-void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
-               GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out) {
+namespace {
+
+inline __attribute__((always_inline)) void run(const std::int64_t* starts,
+                                               const std::int32_t* columns, GridValues values,
+                                               GridFeatures features, std::size_t begin,
+                                               std::size_t end, std::int64_t* out) {
   const std::size_t width = features.width;
   for (std::size_t row = begin; row < end; ++row) {
-    std::int64_t* sum = out + row * width;
+    std::int64_t* __restrict sum = out + row * width;
     std::fill_n(sum, width, 0);
     for (std::int64_t entry = starts[row]; entry < starts[row + 1]; ++entry) {
       const auto column = static_cast<std::uint32_t>(columns[entry]);
       if (column >= features.rows) throw std::out_of_range("a column has no features");
-      const std::int64_t value = std::clamp(values.data[entry], values.lowest, values.highest);
+      const std::int32_t value = std::clamp(values.data[entry], values.lowest, values.highest);
       const std::int32_t* feature = features.data + column * width;
-      for (std::size_t k = 0; k < width; ++k) sum[k] += value * feature[k];
+      for (std::size_t k = 0; k < width; ++k) sum[k] += std::int64_t{value} * feature[k];
     }
   }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
+run_avx512(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
+           GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out) {
+  run(starts, columns, values, features, begin, end, out);
+}
+#endif
+
+}  // namespace
+
+void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
+               GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out,
+               InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) {
+    return run_avx512(starts, columns, values, features, begin, end, out);
+  }
+#endif
+  static_cast<void>(set);
+  run(starts, columns, values, features, begin, end, out);
 }
 
 }  // namespace tacit

@@ -66,15 +66,17 @@ std::optional<std::size_t> fill(const tacit::Ziggurat& table, Vector<const std::
 void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                Vector<const std::int32_t> values, std::int32_t lowest, std::int32_t highest,
                Matrix<const std::int32_t> features, Matrix<std::int64_t> out, std::size_t begin,
-               std::size_t end) {
+               std::size_t end, bool portable) {
   require(columns.size() == values.size(), "columns and values differ in length");
   require(out.shape(0) + 1 == starts.size(), "starts must have one entry more than out has rows");
   require(out.shape(1) == features.shape(1), "out and features differ in width");
   require(lowest <= highest, "lowest exceeds highest");
   require_rows(starts, begin, end, columns.size());
+  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
   nb::gil_scoped_release released;
   tacit::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
-                   {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data());
+                   {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data(),
+                   set);
 }
 
 void pack_rows(Matrix<const double> features, Vector<const double> factors,
@@ -330,7 +332,7 @@ NB_MODULE(_core, module) {
   module.def("exp_minus", &tacit::exp_minus, "w"_a, "exp(-w), with the same bits everywhere.");
   module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
              "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
-             "Exact integer sums of value times feature by row.");
+             "portable"_a = false, "Exact integer sums of value times feature by row.");
 
   module.def("residual_sums", &residual_sums, "starts"_a, "columns"_a, "values"_a,
              "value_range"_a, "prediction_range"_a, "first"_a, "limit"_a, "row_features"_a,

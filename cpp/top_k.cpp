@@ -1,19 +1,24 @@
 #include "top_k.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <limits>
 #include <stdexcept>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace tacit {
 
 namespace {
 
 constexpr std::size_t lanes = Catalogue::lanes;
-constexpr std::size_t together = 8;  // users whose scores are computed together
-constexpr std::size_t block = 32;    // items that are skipped together if none is good enough
+constexpr std::size_t together = 12;  // users whose scores are computed together
+constexpr std::size_t tile = 128;     // groups of items whose scores are kept at a time
 constexpr float worst = -std::numeric_limits<float>::infinity();
 
 struct Found {
@@ -34,7 +39,8 @@ inline __attribute__((always_inline)) Lanes load(const float* from) {
   return vector;
 }
 
-// The scores of `Groups` groups of items, from `group` on, for `together` users.
+// The scores of `Groups` groups of items, from `group` on, for `together` users; those of the next
+// user are a tile away.
 template <std::size_t Groups>
 inline __attribute__((always_inline)) void score_groups(const Catalogue& catalogue,
                                                         const float* const* users,
@@ -53,55 +59,71 @@ inline __attribute__((always_inline)) void score_groups(const Catalogue& catalog
     }
   }
   for (std::size_t u = 0; u < together; ++u) {
-    float* to = scores + (u * catalogue.groups + group) * lanes;
-    std::memcpy(to, sums[u], sizeof sums[u]);
+    std::memcpy(scores + u * tile * lanes, sums[u], sizeof sums[u]);
   }
 }
 
-// The scores of all items for `together` users; scores[user, item].
+// The scores of the groups [first, last) of items for `together` users.
 inline __attribute__((always_inline)) void score(const Catalogue& catalogue,
-                                                 const float* const* users, float* scores) {
-  std::size_t group = 0;
-  for (; group + 2 <= catalogue.groups; group += 2) {
-    score_groups<2>(catalogue, users, group, scores);
+                                                 const float* const* users, std::size_t first,
+                                                 std::size_t last, float* scores) {
+  for (; first + 2 <= last; first += 2, scores += 2 * lanes) {
+    score_groups<2>(catalogue, users, first, scores);
   }
-  if (group < catalogue.groups) score_groups<1>(catalogue, users, group, scores);
+  if (first < last) score_groups<1>(catalogue, users, first, scores);
 }
 
-// Whether any of some scores reaches a bound.
-inline __attribute__((always_inline)) bool any_from(const float* scores, std::size_t size,
-                                                    float bound) {
-  int any = 0;
-  for (std::size_t i = 0; i < size; ++i) any |= scores[i] >= bound;
-  return any != 0;
+// Which of 16 scores reach a bound, a bit for each.
+struct Portable {
+  static std::uint32_t reach(const float* scores, float bound) {
+    std::uint32_t found = 0;
+    for (std::size_t i = 0; i < lanes; ++i) found |= std::uint32_t{scores[i] >= bound} << i;
+    return found;
+  }
+};
+
+#if defined(__x86_64__)
+struct Avx512 {
+  __attribute__((target("avx512f"))) static std::uint32_t reach(const float* scores, float bound) {
+    return _mm512_cmp_ps_mask(_mm512_loadu_ps(scores), _mm512_set1_ps(bound), _CMP_GE_OQ);
+  }
+};
+#endif
+
+inline __attribute__((always_inline)) void raise(Lanes& largest, const float* scores) {
+  const Lanes next = load(scores);
+  largest = next > largest ? next : largest;
 }
 
-// A score that at least `count` items reach: the largest of every 32nd item, and of those the
-// count-th. It leaves few items to look at closely.
+// A score below which no item is among the `count` best of some: of the largest of every 32nd item,
+// the count-th. It leaves few items to look at closely.
 inline __attribute__((always_inline)) float reached(const float* scores, std::size_t groups,
                                                     std::size_t count) {
-  constexpr std::size_t sets = 2;
-  if (count > sets * lanes || groups < 2 * sets) return worst;
-  Lanes largest[sets] = {load(scores), load(scores + lanes)};
-  for (std::size_t group = sets; group < groups; ++group) {
-    const Lanes next = load(scores + group * lanes);
-    Lanes& now = largest[group % sets];
-    now = next > now ? next : now;
+  if (count > 2 * lanes || groups < 4) return worst;
+  Lanes evens = load(scores), odds = load(scores + lanes);
+  std::size_t group = 2;
+  for (; group + 2 <= groups; group += 2) {
+    raise(evens, scores + group * lanes);
+    raise(odds, scores + (group + 1) * lanes);
   }
-  float all[sets * lanes];
-  std::memcpy(all, largest, sizeof all);
-  std::nth_element(all, all + count - 1, all + sets * lanes, std::greater<float>());
+  if (group < groups) raise(evens, scores + group * lanes);
+  float all[2 * lanes];
+  std::memcpy(all, &evens, sizeof evens);
+  std::memcpy(all + lanes, &odds, sizeof odds);
+  std::nth_element(all, all + count - 1, all + 2 * lanes, std::greater<float>());
   return all[count - 1];
 }
 
-// Keeps the best so far as a heap with the worst of them in front.
+// The best of one user so far, in a heap with the worst of them in front.
 class Best {
  public:
   explicit Best(std::size_t count) : count_(count) { heap_.reserve(count); }
 
-  void offer(Found found) {
-    if (heap_.size() == count_) {
-      if (!better(found, heap_.front())) return;
+  bool is_full() const { return heap_.size() == count_; }
+  float lowest() const { return heap_.front().score; }
+
+  void add(Found found) {
+    if (is_full()) {
       std::pop_heap(heap_.begin(), heap_.end(), better);
       heap_.back() = found;
     } else {
@@ -117,7 +139,6 @@ class Best {
       items[i] = there ? heap_[i].item : -1;
       scores[i] = there ? heap_[i].score : worst;
     }
-    heap_.clear();
   }
 
  private:
@@ -125,40 +146,74 @@ class Best {
   std::vector<Found> heap_;
 };
 
+// Takes what is better than the best so far from the scores of some groups of items.
+template <typename Instructions>
+inline __attribute__((always_inline)) void take(const float* scores, std::size_t first,
+                                                std::size_t groups, std::size_t count,
+                                                Best& best) {
+  float bound = best.is_full() ? best.lowest() : reached(scores, groups, count);
+  for (std::size_t group = 0; group < groups; ++group, scores += lanes) {
+    for (auto found = Instructions::reach(scores, bound); found != 0; found &= found - 1) {
+      const auto lane = static_cast<std::size_t>(std::countr_zero(found));
+      // Once there are enough, a later item does not win by a tie.
+      if (!(scores[lane] > (best.is_full() ? best.lowest() : worst))) continue;
+      best.add({scores[lane], static_cast<std::int32_t>((first + group) * lanes + lane)});
+      if (best.is_full()) bound = best.lowest();
+    }
+  }
+}
+
+void check(const Catalogue& catalogue, const Excluded& excluded, std::size_t begin,
+           std::size_t end) {
+  for (std::size_t user = begin; user < end; ++user) {
+    const std::int32_t* first = excluded.columns + excluded.starts[user];
+    const std::int32_t* last = excluded.columns + excluded.starts[user + 1];
+    if (first == last) continue;
+    if (!std::is_sorted(first, last)) throw std::invalid_argument("excluded items must rise");
+    if (*first < 0 || static_cast<std::size_t>(last[-1]) >= catalogue.groups * lanes) {
+      throw std::out_of_range("an excluded item is not there");
+    }
+  }
+}
+
+// Give the worst score to a user's excluded items among the groups [group, stop).
+inline void exclude(const Excluded& excluded, std::size_t user, std::size_t group,
+                    std::size_t stop, float* scores) {
+  const std::int32_t* last = excluded.columns + excluded.starts[user + 1];
+  const auto from = static_cast<std::int32_t>(group * lanes);
+  const auto to = static_cast<std::int32_t>(stop * lanes);
+  const std::int32_t* item =
+      std::lower_bound(excluded.columns + excluded.starts[user], last, from);
+  for (; item != last && *item < to; ++item) scores[*item - from] = worst;
+}
+
+// Tiles of items come first, so that they are read once for many users.
+template <typename Instructions>
 inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const float* users,
                                                const Excluded& excluded, std::size_t begin,
                                                std::size_t end, std::size_t count,
                                                std::int32_t* items, float* scores) {
-  const std::size_t total = catalogue.groups * lanes;
-  std::vector<float> kept(together * total);
-  Best best(count);
-  for (std::size_t first = begin; first < end; first += together) {
-    const std::size_t size = std::min(together, end - first);
-    const float* rows[together];
-    for (std::size_t u = 0; u < together; ++u) {
-      rows[u] = users + (first + std::min(u, size - 1)) * catalogue.width;
-    }
-    score(catalogue, rows, kept.data());
-    for (std::size_t u = 0; u < size; ++u) {
-      const std::size_t user = first + u;
-      float* row = kept.data() + u * total;
-      for (std::int64_t e = excluded.starts[user]; e < excluded.starts[user + 1]; ++e) {
-        const auto item = static_cast<std::uint32_t>(excluded.columns[e]);
-        if (item >= total) throw std::out_of_range("an excluded item is not there");
-        row[item] = worst;
+  check(catalogue, excluded, begin, end);
+  std::vector<float> kept(together * tile * lanes);
+  std::vector<Best> best(end - begin, Best(count));
+  for (std::size_t group = 0; group < catalogue.groups; group += tile) {
+    const std::size_t stop = std::min(group + tile, catalogue.groups);
+    for (std::size_t first = begin; first < end; first += together) {
+      const std::size_t size = std::min(together, end - first);
+      const float* rows[together];
+      for (std::size_t u = 0; u < together; ++u) {
+        rows[u] = users + (first + std::min(u, size - 1)) * catalogue.width;
       }
-      const float bound = reached(row, catalogue.groups, count);
-      for (std::size_t from = 0; from < total; from += block) {
-        const std::size_t to = std::min(from + block, total);
-        if (!any_from(row + from, to - from, bound)) continue;
-        for (std::size_t i = from; i < to; ++i) {
-          if (row[i] >= bound && row[i] > worst) {
-            best.offer({row[i], static_cast<std::int32_t>(i)});
-          }
-        }
+      score(catalogue, rows, group, stop, kept.data());
+      for (std::size_t u = 0; u < size; ++u) {
+        float* row = kept.data() + u * tile * lanes;
+        exclude(excluded, first + u, group, stop, row);
+        take<Instructions>(row, group, stop - group, count, best[first + u - begin]);
       }
-      best.store(items + user * count, scores + user * count);
     }
+  }
+  for (std::size_t user = begin; user < end; ++user) {
+    best[user - begin].store(items + user * count, scores + user * count);
   }
 }
 
@@ -168,7 +223,7 @@ __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=51
 run_avx512(const Catalogue& catalogue, const float* users, const Excluded& excluded,
            std::size_t begin, std::size_t end, std::size_t count, std::int32_t* items,
            float* scores) {
-  run(catalogue, users, excluded, begin, end, count, items, scores);
+  run<Avx512>(catalogue, users, excluded, begin, end, count, items, scores);
 }
 #endif
 
@@ -183,7 +238,7 @@ void top_k(const Catalogue& catalogue, const float* users, const Excluded& exclu
   }
 #endif
   static_cast<void>(set);
-  run(catalogue, users, excluded, begin, end, count, items, scores);
+  run<Portable>(catalogue, users, excluded, begin, end, count, items, scores);
 }
 
 }  // namespace tacit

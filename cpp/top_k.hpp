@@ -21,14 +21,15 @@ struct Catalogue {
   static constexpr std::size_t lanes = 16;
 };
 
-// Items that a user is not to get: those of row u are columns[starts[u]..starts[u + 1]).
+// Items that a user is not to get: those of row u are columns[starts[u]..starts[u + 1]), rising.
 struct Excluded {
   const std::int64_t* starts;
   const std::int32_t* columns;
 };
 
 // For users in [begin, end): the `count` items of the highest score, best first, ties by the lower
-// index; where there are fewer, index −1 and score −∞. An excluded column out of range throws.
+// index; where there are fewer, index −1 and score −∞. Excluded columns that are out of range or do
+// not rise throw.
 void top_k(const Catalogue& catalogue, const float* users, const Excluded& excluded,
            std::size_t begin, std::size_t end, std::size_t count, std::int32_t* items,
            float* scores, InstructionSet set);

@@ -24,6 +24,7 @@ def grid_sums(
     out: npt.NDArray[np.int64],
     begin: int,
     end: int,
+    portable: bool = False,
 ) -> None: ...
 def residual_sums(
     starts: npt.NDArray[np.int64],

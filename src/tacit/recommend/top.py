@@ -44,8 +44,8 @@ class Catalogue:
     ) -> tuple[npt.NDArray[np.int32], Floats]:
         """Return the best items of each profile and their scores, −1 where there are no more.
 
-        Row r is not to get the items columns[starts[r]:starts[r + 1]]. A score is item bias plus
-        inner product.
+        Row r is not to get the items columns[starts[r]:starts[r + 1]], which rise. A score is item
+        bias plus inner product.
         """
         count = min(_validate.positive_integer("count", count, "ten are usual"), self._count)
         items = np.empty((len(users), count), dtype=np.int32)
