@@ -1,35 +1,48 @@
-"""Run every benchmark (or those named) and keep the numbers: python -m benchmarks [NAME...]."""
+"""Run benchmarks and write one report: python -m benchmarks [NAME ...] [--all]."""
 
 import json
 import sys
+from argparse import ArgumentParser
 from importlib import import_module
 from pathlib import Path
 
-NAMES = [
-    "accounting",
-    "accuracy",
-    "coverage",
-    "noise",
-    "profiles",
-    "reading",
-    "recommend",
-    "scaling",
-    "stopping",
-    "training",
-]
+from benchmarks.report import Section, machine, write
+
+SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "peers")
+"""Run when nothing is named: about twenty minutes."""
+
+LONG = ("accounting", "accuracy", "coverage", "profiles", "stopping", "scaling", "whole")
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """Run the benchmarks, print their tables, write one JSON file each."""
+    """Run what is asked for, print tables, write results/NAME.json and the report."""
+    parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*SPEED, *LONG)))
+    parser.add_argument("--all", action="store_true", help="everything: several hours")
+    given = parser.parse_args()
+    names = given.names or (SPEED + LONG if given.all else SPEED)
+    if unknown := set(names) - {*SPEED, *LONG}:
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
     RESULTS.mkdir(exist_ok=True)
-    for name in sys.argv[1:] or NAMES:
+    about, sections = machine(), []
+    for name in names:
+        print(f"{name} ...", file=sys.stderr, flush=True)
         module = import_module(f"benchmarks.{name}")
+        title, _, text = module.__doc__.partition("\n")
         rows = module.run()
-        print(f"\n{name}: {module.__doc__.splitlines()[0]}")
+        bars = module.bars(rows) if hasattr(module, "bars") else []
+        sections.append(Section(name, title, text.strip(), rows, bars))
+        (RESULTS / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
+        print(f"\n{name}: {title}")
         for row in rows:
             print("  " + "  ".join(f"{key} {value}" for key, value in row.items()))
-        (RESULTS / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
+        for bar in bars:
+            print(
+                f"  {'met    ' if bar.is_met else 'NOT MET'}  {bar.name}: {bar.found} ≤ {bar.bound}"
+            )
+        write(RESULTS, sections, about)  # what is done is kept, whatever comes
+    print(f"\n{RESULTS / 'report.md'} and report.json have it all")
 
 
 if __name__ == "__main__":

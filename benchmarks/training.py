@@ -8,11 +8,11 @@ ratings of its size, where the paper's times are only a guide.
 
 import importlib.util
 from collections.abc import Callable
-from time import perf_counter
 
 import numpy as np
 import scipy.sparse
 
+from benchmarks.timing import best_of
 from tacit.data import load
 from tacit.data.ratings import Ratings
 from tacit.errors import TacitError
@@ -27,7 +27,7 @@ P100 = {
     128: 10.275, 192: 13.813, 256: 17.184, 320: 20.927, 512: 32.564,
 }  # fmt: skip
 ROUNDS = 15
-SLOW_ROUNDS = 2
+SLOW_SECONDS = 0.03
 
 
 def run() -> list[dict[str, object]]:
@@ -35,17 +35,16 @@ def run() -> list[dict[str, object]]:
     ratings, source = ratings_at_hand()
     rows: list[dict[str, object]] = []
     for factors, p100 in P100.items():
-        contenders = {"tacit": _tacit(ratings, factors), "scipy": _scipy(ratings, factors)}
+        contenders = {
+            "tacit": paper_iteration(ratings, factors),
+            "scipy": scipy_iteration(ratings, factors),
+        }
         if importlib.util.find_spec("torch"):
             contenders["torch"] = _torch(ratings, factors)
-        best = dict.fromkeys(contenders, float("inf"))
-        for number in range(ROUNDS):
-            for name, iterate in contenders.items():
-                if name != "tacit" and number >= SLOW_ROUNDS:
-                    continue
-                start = perf_counter()
-                iterate()
-                best[name] = min(best[name], 1e3 * (perf_counter() - start))
+        best = {
+            name: 1e3 * seconds
+            for name, seconds in best_of(contenders, ROUNDS, slow=SLOW_SECONDS).items()
+        }
         rows.append(
             {"ratings": source, "factors": factors, "p100_ms": p100}
             | {f"{name}_ms": round(time, 2) for name, time in best.items()}
@@ -66,7 +65,8 @@ def ratings_at_hand() -> tuple[Ratings, str]:
         return load("synthetic:1m"), "synthetic:1m"
 
 
-def _tacit(ratings: Ratings, factors: int) -> Callable[[], None]:
+def paper_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
+    """Return one iteration of the paper's algorithm, to be run as often as one likes."""
     solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
     gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE)
     descent = PaperDescent(solver, ratings)
@@ -80,7 +80,8 @@ def _tacit(ratings: Ratings, factors: int) -> Callable[[], None]:
     return iterate
 
 
-def _scipy(ratings: Ratings, factors: int) -> Callable[[], None]:
+def scipy_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
+    """Return the same iteration with scipy's sparse matrices and numpy's noise."""
     side = ratings.by_item
     items = np.repeat(np.arange(side.starts.size - 1), np.diff(side.starts))
     users, values = side.columns, ratings.scale.decode(side.codes)

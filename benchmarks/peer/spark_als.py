@@ -1,6 +1,6 @@
 """Spark MLlib's alternating least squares, without a cluster.
 
-It shows its factors only at the end: it is trained anew for 2, 4, 6, … passes, after a training
+It shows its factors only at the end: it is trained anew for 2, 5, 8, … passes, after a training
 that is not counted, in which Java compiles. Its memory is that of Python and of Java.
 """
 
@@ -12,7 +12,6 @@ import numpy.typing as npt
 from protocol import SEED, Factors, Stopwatch, Task
 from pyspark.ml.recommendation import ALS, ALSModel
 from pyspark.sql import DataFrame, SparkSession
-
 
 WARM_UP = 4
 
@@ -72,7 +71,7 @@ with TemporaryDirectory() as folder:
     ratings = read(spark, task, folder)
     fit(task, ratings, WARM_UP)
     watch = Stopwatch(task, processes=("self", str(java)))
-    for passes in range(2, task.passes + 1, 2):
+    for passes in range(2, task.passes + 1, 3):
         watch.start()
         fitted = fit(task, ratings, passes)
         watch.lap(passes, model)

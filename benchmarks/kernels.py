@@ -1,0 +1,259 @@
+"""Compiled kernels on MovieLens-1M against references, scipy and the limits of the machine.
+
+References are the slow and obvious ways: rating by rating or row by row in Python, timed on a part
+of the ratings and multiplied. `float_ms` is the same fused gradient in floats, without grid or cuts
+(benchmarks/native.cpp): what exact sums cost is the ratio of both. `fma_percent` is the part of the
+multiply-adds that the machine does at most, measured in the same run. Two threads. Without
+MovieLens-1M in TACIT_DATA, on synthetic ratings of its size.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse
+from tests.solvers.test_posterior import Problem
+
+from benchmarks.native import FloatPass, multiply_adds_per_ns
+from benchmarks.noise import only_noise
+from benchmarks.report import Bar
+from benchmarks.timing import best_of
+from benchmarks.training import paper_iteration, ratings_at_hand, scipy_iteration
+from tacit.data.ratings import Ratings, group
+from tacit.privacy.events import Rows
+from tacit.privacy.grid import FeatureGrid, ValueGrid
+from tacit.privacy.query import WeightedSums
+from tacit.privacy.residuals import RatedPairs, ResidualSums, Side
+from tacit.privacy.residuals_reference import reference_tables
+from tacit.recommend.top import Catalogue
+from tacit.solvers.contract import Session
+from tacit.solvers.least_squares import LeastSquares, Ridge
+from tacit.solvers.paper import VALUE_LEVELS
+
+FACTORS = (20, 64)
+THREADS = 2
+MEAN = 3.5  # about that of the ratings
+SAMPLE = 2_000  # ratings of a reference
+SAMPLE_ROWS = 60
+
+Row = dict[str, object]
+
+
+def run() -> list[Row]:
+    """Return milliseconds and ratios of each kernel, with 20 and 64 factors."""
+    ratings, source = ratings_at_hand()
+    peak = multiply_adds_per_ns(THREADS)
+    rows: list[Row] = []
+    for factors in FACTORS:
+        for work in (_gradient, _weighted_sums, _least_squares, _posterior, _top_ten):
+            name, found = work(ratings, factors, peak)
+            rows.append({"kernel": name, "factors": factors, "ratings": source} | found)
+    name, found = _compressed_rows(ratings)
+    return [*rows, {"kernel": name, "ratings": source} | found]
+
+
+def bars(rows: list[Row]) -> list[Bar]:
+    """Return what is asked of the kernels."""
+    found = []
+    for row in rows:
+        factors = row.get("factors")
+        if row["kernel"] == "gradient pass":
+            bound = 2.2 if factors == 20 else 6.0
+            time, part = float(str(row["float_ms"])), float(str(row["fma_percent"]))
+            name = f"gradient pass, {factors} factors"
+            found += [
+                Bar(
+                    f"{name}, floats, ms (or 30 % of the peak)",
+                    time,
+                    bound,
+                    time <= bound or part >= 30,
+                ),
+                Bar.at_most(f"{name}, on the grid: times the floats'", row["times_float"], 1.5),
+                Bar.at_most(f"{name}: noise, part of an iteration", row["noise_part"], 1 / 3),
+            ]
+        if row["kernel"] == "top ten":
+            name = f"top ten of all users, {factors} factors: times a dense product's"
+            found.append(Bar.at_most(name, row["times_dense"], 2))
+    return found
+
+
+def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
+    random = np.random.default_rng(1)
+    users, items = (random.normal(size=(n, factors)) / factors**0.5 for n in ratings.shape)
+    floats = FloatPass(
+        ratings.by_user,
+        ratings.values() - np.float32(MEAN),
+        users.astype(np.float32),
+        items.astype(np.float32),
+        THREADS,
+    )
+    grid, pairs = ValueGrid.for_scale(1, 5, VALUE_LEVELS), RatedPairs(ratings)
+    bases = (np.full(ratings.shape[0], MEAN), np.zeros(ratings.shape[1]))
+    sides = [
+        Side(rows, 1 / np.linalg.norm(rows, axis=1), base)
+        for rows, base in zip((users, items), bases, strict=True)
+    ]
+    sums = ResidualSums(
+        purpose="benchmark", pairs=pairs, users=sides[0], items=sides[1], values=grid
+    )
+    values = pairs.values(ratings, grid)
+    if not pairs.by_user:
+        raise RuntimeError("the float pass goes by user, the other one must too")
+    times = best_of(
+        {
+            "float": lambda: floats.run(),
+            "grid": lambda: sums.tables(values, THREADS),
+            "iteration": paper_iteration(ratings, factors),
+            "scipy": scipy_iteration(ratings, factors),
+            "noise": only_noise(ratings.shape[0], factors, THREADS),
+        },
+        rounds=25,
+    )
+    few = ratings.select(np.arange(len(ratings)) < SAMPLE)
+    reference = best_of({"": lambda: reference_tables(few, *sides, grid, first=0, reach=0.5)}, 3)
+    work = 3 * len(ratings) * factors
+    return "gradient pass", {
+        "float_ms": _ms(times["float"]),
+        "grid_ms": _ms(times["grid"]),
+        "reference_ms": _ms(reference[""] * len(ratings) / SAMPLE),
+        "times_float": _ratio(times["grid"], times["float"]),
+        "fma_percent": round(100 * work / times["float"] / 1e9 / peak, 1),
+        "iteration_ms": _ms(times["iteration"]),
+        "scipy_iteration_ms": _ms(times["scipy"]),
+        "times_scipy": _ratio(times["scipy"], times["iteration"]),
+        "noise_ms": _ms(times["noise"]),
+        "noise_part": _ratio(times["noise"], times["iteration"]),
+    }
+
+
+def _weighted_sums(ratings: Ratings, factors: int, _: float) -> tuple[str, Row]:
+    grid, features, side = ValueGrid.for_scale(1, 5), FeatureGrid(), ratings.by_item
+    profiles = np.random.default_rng(1).normal(size=(ratings.shape[0], factors))
+    table = WeightedSums(
+        purpose="benchmark",
+        rows=Rows.ITEMS,
+        starts=side.starts,
+        columns=side.columns,
+        features=features.quantise(profiles / np.linalg.norm(profiles, axis=1)[:, None]),
+        value_grid=grid,
+        feature_grid=features,
+    )
+    exact = ratings.scale.decode(side.codes)
+    values = grid.quantise(exact)
+    sparse = scipy.sparse.csr_array(
+        (exact.astype(np.float64), side.columns, side.starts), shape=ratings.shape[::-1]
+    )
+    times = best_of(
+        {"tacit": lambda: table.exact(values, THREADS), "scipy": lambda: sparse @ profiles}
+    )
+    return "weighted sums", {
+        "tacit_ms": _ms(times["tacit"]),
+        "scipy_ms": _ms(times["scipy"]),
+        "times_scipy": _ratio(times["scipy"], times["tacit"]),
+    }
+
+
+def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
+    values = ratings.values() - np.float32(MEAN)
+    ridge = Ridge(weighted=0.03, fixed=6.0, bias=4.0)
+    squares = LeastSquares(ratings, values, factors, ridge, Session(threads=THREADS))
+    state = squares.step(0, squares.begin())
+    side, others = ratings.by_user, state["items"].copy()
+    others[:, 0] = 1
+    first = int(np.searchsorted(side.starts, side.columns.size // 2))
+
+    def reference() -> None:
+        for row in range(first, first + SAMPLE_ROWS):
+            part = slice(side.starts[row], side.starts[row + 1])
+            features = others[side.columns[part]]
+            equations = features.T @ features + 6 * np.eye(factors + 1)
+            np.linalg.solve(equations, features.T @ values[part])
+
+    times = best_of({"tacit": lambda: squares.step(0, state), "reference": reference})
+    in_sample = int(side.starts[first + SAMPLE_ROWS] - side.starts[first])
+    whole = times["reference"] * 2 * len(ratings) / in_sample
+    work = len(ratings) * (factors + 1) * (factors + 2)  # both sides, half of each Gram matrix
+    return "least squares, both sides", {
+        "tacit_ms": _ms(times["tacit"]),
+        "reference_ms": _ms(whole),
+        "times_reference": _ratio(whole, times["tacit"]),
+        "fma_percent": round(100 * work / times["tacit"] / 1e9 / peak, 1),
+    }
+
+
+def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
+    problem = Problem(ratings, 5 * factors, factors, 3)
+    keep = ratings.by_user.columns < SAMPLE_ROWS
+    some = ratings.select(keep)
+    few = Problem(some, 5 * factors, factors, 3)
+    few.prior = type(few.prior)(
+        means=few.prior.means[:SAMPLE_ROWS], covariance=few.prior.covariance
+    )
+    times = best_of({"tacit": lambda: problem.solve(THREADS), "reference": few.reference}, 3)
+    whole = times["reference"] * len(ratings) / len(some)
+    work = len(ratings) * 5 * factors * (5 * factors / 2 + factors + 3)
+    return "posterior of items, five measurements of each factor", {
+        "tacit_ms": _ms(times["tacit"]),
+        "reference_ms": _ms(whole),
+        "times_reference": _ratio(whole, times["tacit"]),
+        "fma_percent": round(100 * work / times["tacit"] / 1e9 / peak, 1),
+    }
+
+
+def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
+    random = np.random.default_rng(1)
+    users, items = (random.normal(size=(n, factors)).astype(np.float32) for n in ratings.shape)
+    catalogue = Catalogue(items, np.zeros(len(items), dtype=np.float32))
+    starts, none = np.zeros(len(users) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+    scores = np.empty(ratings.shape, dtype=np.float32)
+
+    def reference() -> None:
+        for user in users[:SAMPLE_ROWS]:
+            found = items @ user
+            best = np.argpartition(-found, 10)[:10]
+            best[np.argsort(-found[best], kind="stable")]
+
+    times = best_of(
+        {
+            "tacit": lambda: catalogue.best(
+                users, 10, starts=starts, columns=none, threads=THREADS
+            ),
+            "dense": lambda: np.matmul(users, items.T, out=scores),
+            "reference": reference,
+        },
+        rounds=25,
+    )
+    whole = times["reference"] * len(users) / SAMPLE_ROWS
+    return "top ten", {
+        "tacit_ms": _ms(times["tacit"]),
+        "dense_ms": _ms(times["dense"]),
+        "reference_ms": _ms(whole),
+        "times_dense": _ratio(times["tacit"], times["dense"]),
+        "times_reference": _ratio(whole, times["tacit"]),
+        "fma_percent": round(100 * scores.size * factors / times["tacit"] / 1e9 / peak, 1),
+    }
+
+
+def _compressed_rows(ratings: Ratings) -> tuple[str, Row]:
+    random = np.random.default_rng(1)
+    order = random.permutation(len(ratings))
+    users, items = ratings.rows()[order], ratings.by_user.columns[order]
+    codes = ratings.by_user.codes[order]
+    scipy_rows: Callable[[], object] = scipy.sparse.coo_array(
+        (codes, (users, items)), shape=ratings.shape
+    ).tocsr
+    times = best_of(
+        {"tacit": lambda: group(users, items, codes, ratings.shape[0]), "scipy": scipy_rows}
+    )
+    return "compressed rows of shuffled triples", {
+        "tacit_ms": _ms(times["tacit"]),
+        "scipy_ms": _ms(times["scipy"]),
+        "times_scipy": _ratio(times["scipy"], times["tacit"]),
+    }
+
+
+def _ms(seconds: float) -> float:
+    return round(1e3 * seconds, 2)
+
+
+def _ratio(one: float, other: float) -> float:
+    return round(one / other, 2)

@@ -1,0 +1,42 @@
+"""How long commands and imports take to begin, in seconds; `python` alone beside them.
+
+Best of several interleaved rounds, each in a process of its own, files in the system's cache.
+"""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.report import Bar, Row
+from benchmarks.timing import best_of
+
+COMMANDS = {
+    "python": [sys.executable, "-c", "pass"],
+    "import tacit": [sys.executable, "-c", "import tacit"],
+    "tacit --version": [str(Path(sys.executable).with_name("tacit")), "--version"],
+    "tacit --help": [str(Path(sys.executable).with_name("tacit")), "--help"],
+}
+BARS = {"import tacit": 0.25, "tacit --help": 0.3}
+
+
+def run() -> list[Row]:
+    """Return seconds of each, and those beyond python's own."""
+    best = best_of({name: _command(name) for name in COMMANDS}, rounds=15)
+    return [
+        {"what": name, "s": round(time, 3), "beyond_python_s": round(time - best["python"], 3)}
+        for name, time in best.items()
+    ]
+
+
+def bars(rows: list[Row]) -> list[Bar]:
+    """Return what is asked of starting."""
+    return [
+        Bar.at_most(f"{row['what']}, seconds", row["s"], BARS[str(row["what"])])
+        for row in rows
+        if row["what"] in BARS
+    ]
+
+
+def _command(name: str) -> Callable[[], object]:
+    return lambda: subprocess.run(COMMANDS[name], check=True, capture_output=True)  # noqa: S603
