@@ -5,11 +5,11 @@ the three columns that are needed, and ours take turns. Rows come by user, as in
 or shuffled.
 """
 
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
+
+from benchmarks.processes import python
+from benchmarks.report import Bar, Row
 
 SIZE = "20m"
 ROUNDS = 3
@@ -25,25 +25,25 @@ print(len(frame))
 """
 
 _MEASURE = """
-import json, resource, time
+import json, time
 import polars as pl
 from tacit.data import load, sources
 
-base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+base = peak()
 columns = ["user_id", "item_id", "rating"]
 start = time.perf_counter()
 {work}
 seconds = time.perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({{"seconds": seconds, "megabytes": (peak - base) / 1e3, "size": {size} / 1e6}}))
+most = peak()
+print(json.dumps({{"seconds": seconds, "megabytes": (most - base) / 1e6, "size": {size} / 1e6}}))
 """
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     """Return for each format the best times of interleaved rounds, and their ratios."""
-    rows: list[dict[str, object]] = []
+    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        count = int(_run(_MAKE.format(size=SIZE, folder=folder)))
+        count = int(python(_MAKE.format(size=SIZE, folder=folder)))
         files = [
             (name, read, order)
             for order in ("by-user", "shuffled")
@@ -55,7 +55,7 @@ def run() -> list[dict[str, object]]:
             ours = _MEASURE.format(
                 work=f"ratings = load({path!r}, scale='1:5:1')", size="ratings.nbytes"
             )
-            measured = [(json.loads(_run(plain)), json.loads(_run(ours))) for _ in range(ROUNDS)]
+            measured = [(python(plain), python(ours)) for _ in range(ROUNDS)]
             polars = min(pair[0]["seconds"] for pair in measured)
             tacit = min(pair[1]["seconds"] for pair in measured)
             size = measured[0][1]["size"]
@@ -76,6 +76,11 @@ def run() -> list[dict[str, object]]:
     return rows
 
 
-def _run(code: str) -> str:
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
+def bars(rows: list[Row]) -> list[Bar]:
+    """Return what is asked of reading."""
+    return [
+        Bar.at_most(
+            f"reading {row['format']} {row['order']}: peak, times the size", row["times_size"], 3
+        )
+        for row in rows
+    ]

@@ -4,14 +4,15 @@ On synthetic ratings, each size in a process of its own. All of it takes about a
 """
 
 import json
-import subprocess
 import sys
+
+from benchmarks.processes import python
 
 UNITS = ("rating", "user", "value")
 SIZES = ("1m", "3m", "10m", "30m", "100m")
 
 _RUN = """
-import json, resource, sys
+import json, sys
 from time import perf_counter
 from tacit.data.synthetic import synthetic_ratings
 from tacit.privacy.budget import Budget
@@ -22,8 +23,7 @@ ratings = synthetic_ratings(size)
 start = perf_counter()
 AlsSolver(unit=unit, factors=8).fit(ratings, Budget.from_epsilon(1, 1e-5))
 seconds = perf_counter() - start
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"ratings": len(ratings), "seconds": seconds, "peak": peak}))
+print(json.dumps({"ratings": len(ratings), "seconds": seconds, "peak": peak()}))
 """
 
 
@@ -33,9 +33,7 @@ def run() -> list[dict[str, object]]:
 
 
 def _row(unit: str, size: str) -> dict[str, object]:
-    command = [sys.executable, "-c", _RUN, unit, size]
-    output = subprocess.run(command, capture_output=True, check=True).stdout  # noqa: S603
-    found = json.loads(output)
+    found = python(_RUN, unit, size)
     ratings = found["ratings"]
     row: dict[str, object] = {
         "unit": unit,

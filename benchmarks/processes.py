@@ -1,0 +1,62 @@
+"""Steps in processes of their own, with the most memory that each had.
+
+`getrusage` would count the memory of the process that started it, so Linux is asked for VmHWM.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+_PEAK = """
+def peak():
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+"""
+
+_COMMAND = f"""
+import atexit, sys
+{_PEAK}
+def keep(file=sys.argv.pop(1)):
+    with open(file, "w") as out:
+        out.write(str(peak()))
+
+atexit.register(keep)
+from tacit.cli import main
+main()
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What a process printed, as JSON, its seconds, and the most bytes of memory it had."""
+
+    found: Any
+    seconds: float
+    peak: int
+
+
+def python(code: str, *arguments: str) -> Any:
+    """Return what some code prints as JSON; `peak()` tells it the most bytes it has had so far."""
+    return json.loads(_output(f"{_PEAK}\n{code}", *arguments))
+
+
+def tacit(*arguments: str) -> Done:
+    """Run a command of tacit that prints JSON."""
+    with tempfile.NamedTemporaryFile() as kept:
+        start = perf_counter()
+        found = json.loads(_output(_COMMAND, kept.name, *arguments))
+        seconds = perf_counter() - start
+        return Done(found=found, seconds=seconds, peak=int(Path(kept.name).read_text()))
+
+
+def _output(code: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        raise RuntimeError(f"a step ended with {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout

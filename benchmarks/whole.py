@@ -1,0 +1,89 @@
+"""The whole way at the size of the Netflix Prize: make, write, read, train, release, ask.
+
+About 100 million synthetic ratings of 480,000 people and 17,770 items. `als` with its defaults at
+ε = 1 under each unit, by the command line as an owner would. Every step is a process of its own;
+`peak_gb` is the most memory it had. All of it takes most of an hour.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.processes import python, tacit
+from benchmarks.report import Bar, Row
+
+SIZE = os.environ.get("TACIT_WHOLE_SIZE", "100m")
+UNITS = ("rating", "user", "value")
+
+_MAKE = """
+import json, sys
+from time import perf_counter
+from tacit.data.synthetic import synthetic_ratings
+
+start = perf_counter()
+ratings = synthetic_ratings(sys.argv[1])
+made, most = perf_counter(), peak()
+ratings.to_frame().write_parquet(sys.argv[2])
+print(json.dumps({"ratings": len(ratings), "make": [made - start, most],
+                  "write": [perf_counter() - made, peak()]}))
+"""
+
+_READ = """
+import json, sys
+from time import perf_counter
+from tacit.data import load, sources
+
+base, start = peak(), perf_counter()
+ratings = load(sys.argv[1], scale="1:5:1")
+print(json.dumps({"seconds": perf_counter() - start, "peak": peak(), "size": ratings.nbytes,
+                  "more": peak() - base}))
+"""
+
+
+def run() -> list[Row]:
+    """Return seconds and memory of each step."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        source, mine = Path(folder) / "ratings.parquet", Path(folder) / "mine.csv"
+        mine.write_text("item_id,rating\n1,5\n2,3\n3,1\n")
+        made = python(_MAKE, SIZE, str(source))
+        rows += [_row(step, *made[step], ratings=made["ratings"]) for step in ("make", "write")]
+        read = python(_READ, str(source))
+        sizes = {
+            "file_gb": round(source.stat().st_size / 1e9, 2),
+            "size_gb": round(read["size"] / 1e9, 2),
+            "times_size": round(read["more"] / read["size"], 2),
+        }
+        rows.append(_row("read", read["seconds"], read["peak"], **sizes))
+        for unit in UNITS:
+            release = str(Path(folder) / unit)
+            options = ["--scale", "1:5:1", "--epsilon", "1", "--unit", unit, "--json"]
+            done = tacit("train", str(source), "-o", release, *options)
+            rows.append(_row(f"train, unit {unit}", done.found["seconds"], done.peak))
+            rows.append(_row(f"train, unit {unit}, whole command", done.seconds, done.peak))
+            whose = ["--ratings", str(mine)] if unit == "user" else ["--user", "17"]
+            for step, more in (("verify", []), ("recommend", whose)):
+                done = tacit(step, release, *more, "--json")
+                rows.append(_row(f"{step}, unit {unit}", done.seconds, done.peak))
+    return rows
+
+
+def bars(rows: list[Row]) -> list[Bar]:
+    """Return what is asked of the whole way."""
+    found = []
+    for row in rows:
+        step = str(row["step"])
+        if step == "read":
+            found.append(Bar.at_most("reading: peak, times the size", row["times_size"], 3))
+        if step.endswith("whole command"):
+            found.append(Bar.at_most(f"{step}, seconds", row["seconds"], 3600))
+            found.append(Bar.at_most(f"{step}, peak in GB", row["peak_gb"], 12))
+    return found
+
+
+def _row(step: str, seconds: float, peak: int, **more: object) -> Row:
+    row: Row = {"step": step, "seconds": round(seconds, 2), "peak_gb": round(peak / 1e9, 2)} | more
+    print(json.dumps(row), file=sys.stderr, flush=True)  # the whole takes long
+    return row
