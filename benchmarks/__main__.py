@@ -11,7 +11,7 @@ from benchmarks.report import Section, machine, write
 SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "peers")
 """Run when nothing is named: about twenty minutes."""
 
-LONG = ("accounting", "accuracy", "coverage", "profiles", "stopping", "scaling", "whole")
+LONG = ("accounting", "accuracy", "coverage", "profiles", "stopping", "scaling", "where", "whole")
 RESULTS = Path(__file__).parent / "results"
 
 

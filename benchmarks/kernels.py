@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse
-from tests.solvers.test_posterior import Problem
 
 from benchmarks.native import FloatPass, multiply_adds_per_ns
 from benchmarks.noise import only_noise
@@ -28,6 +27,7 @@ from tacit.recommend.top import Catalogue
 from tacit.solvers.contract import Session
 from tacit.solvers.least_squares import LeastSquares, Ridge
 from tacit.solvers.paper import VALUE_LEVELS
+from tests.solvers.test_posterior import Problem
 
 FACTORS = (20, 64)
 THREADS = 2

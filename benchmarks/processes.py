@@ -56,7 +56,7 @@ def tacit(*arguments: str) -> Done:
 
 def _output(code: str, *arguments: str) -> str:
     command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"a step ended with {done.returncode}: {done.stderr[-2000:]}")
     return done.stdout

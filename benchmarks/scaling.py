@@ -1,15 +1,22 @@
 """Time and memory of `als` at ε = 1 with 8 factors, by unit and by the number of ratings.
 
-On synthetic ratings, each size in a process of its own. All of it takes about an hour.
+On synthetic ratings, each size in a process of its own. Draws results/scaling.svg. All of it takes
+about an hour; TACIT_SCALING_UNITS and TACIT_SCALING_SIZES choose a part.
 """
 
 import json
+import os
 import sys
+from pathlib import Path
+from typing import Any
 
 from benchmarks.processes import python
+from benchmarks.report import Row
+from tacit._drawing import COLOURS, canvas, saved
 
-UNITS = ("rating", "user", "value")
-SIZES = ("1m", "3m", "10m", "30m", "100m")
+UNITS = os.environ.get("TACIT_SCALING_UNITS", "rating,user,value").split(",")
+SIZES = os.environ.get("TACIT_SCALING_SIZES", "1m,3m,10m,30m,100m").split(",")
+DRAWING = Path(__file__).parent / "results" / "scaling.svg"
 
 _RUN = """
 import json, sys
@@ -27,21 +34,43 @@ print(json.dumps({"ratings": len(ratings), "seconds": seconds, "peak": peak()}))
 """
 
 
-def run() -> list[dict[str, object]]:
+def run() -> list[Row]:
     """Return seconds, seconds for each million ratings, and bytes at the peak for each rating."""
-    return [_row(unit, size) for unit in UNITS for size in SIZES]
+    rows = [_row(unit, size) for unit in UNITS for size in SIZES]
+    DRAWING.write_bytes(saved(draw(rows), "svg"))
+    return rows
 
 
-def _row(unit: str, size: str) -> dict[str, object]:
+def draw(rows: list[Row]) -> Any:
+    """Return time and memory against the number of ratings; what grows in proportion is dotted."""
+    drawing = canvas(9, 4)
+    for place, (name, factor, label) in enumerate(
+        (("seconds", 1, "seconds"), ("peak_mb", 1000, "GB at the peak")), start=1
+    ):
+        axes = drawing.add_subplot(1, 2, place)
+        for unit, colour in zip(dict.fromkeys(row["unit"] for row in rows), COLOURS, strict=False):
+            of_unit = [row for row in rows if row["unit"] == unit]
+            ratings = [float(str(row["ratings"])) / 1e6 for row in of_unit]
+            found = [float(str(row[name])) / factor for row in of_unit]
+            axes.plot(ratings, found, "o-", color=colour, label=f"unit {unit}")
+            last = found[-1] / ratings[-1]
+            axes.plot(ratings, [last * x for x in ratings], ":", color=colour)
+        axes.set(xscale="log", yscale="log", xlabel="million ratings", ylabel=label)
+        axes.grid(alpha=0.3)
+    axes.legend()
+    return drawing
+
+
+def _row(unit: str, size: str) -> Row:
     found = python(_RUN, unit, size)
     ratings = found["ratings"]
-    row: dict[str, object] = {
+    row: Row = {
         "unit": unit,
         "size": size,
         "ratings": ratings,
         "seconds": round(found["seconds"], 1),
         "seconds_per_million": round(found["seconds"] / ratings * 1e6, 2),
-        "peak_mb": round(found["peak"] / 2**20),
+        "peak_mb": round(found["peak"] / 1e6),
         "peak_bytes_per_rating": round(found["peak"] / ratings),
     }
     print(json.dumps(row), file=sys.stderr, flush=True)  # the whole takes long

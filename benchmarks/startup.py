@@ -39,4 +39,4 @@ def bars(rows: list[Row]) -> list[Bar]:
 
 
 def _command(name: str) -> Callable[[], object]:
-    return lambda: subprocess.run(COMMANDS[name], check=True, capture_output=True)  # noqa: S603
+    return lambda: subprocess.run(COMMANDS[name], check=True, capture_output=True)

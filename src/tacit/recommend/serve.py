@@ -224,7 +224,11 @@ class Recommender:
                 "item": _places(exclude["item_id"], self._items.ids),
             }
         )
-        pairs = pairs.filter((pl.col("user") >= 0) & (pl.col("item") >= 0)).unique().sort("user", "item")
+        pairs = (
+            pairs.filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
+            .unique()
+            .sort("user", "item")
+        )
         counts = np.bincount(pairs["user"].to_numpy(), minlength=len(users))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return starts, pairs["item"].to_numpy().astype(np.int32)

@@ -1,0 +1,81 @@
+"""Where the time of a training goes: kernels, noise, and the rest.
+
+Percent of the time of all threads, by what they did; `rest` is NumPy, scipy and Python, mostly on
+one thread while the others wait. On synthetic ratings at ε = 1, each training in a process of its
+own. All of it takes hours; TACIT_WHERE_SIZES and TACIT_WHERE_SOLVERS choose a part.
+"""
+
+import json
+import os
+import sys
+
+from benchmarks.processes import python
+from benchmarks.report import Row
+
+SIZES = os.environ.get("TACIT_WHERE_SIZES", "1m,100m").split(",")
+SOLVERS = os.environ.get(
+    "TACIT_WHERE_SOLVERS",
+    "als,als:rating,als:user,bias,bias:rating,bias:user,gradient,input-perturbation,paper,"
+    "non-private",
+).split(",")
+
+_RUN = """
+import json, sys, threading
+from collections import Counter
+from time import perf_counter
+from tacit import _core
+from tacit._parallel import thread_count
+from tacit.data.synthetic import synthetic_ratings
+from tacit.privacy.budget import Budget
+from tacit.privacy.noise.source import SecureNoise
+from tacit.solvers.names import make_solver, unit_option
+
+spent, lock = Counter(), threading.Lock()
+
+def timed(name, work):
+    def run(*args, **kwargs):
+        start = perf_counter()
+        try:
+            return work(*args, **kwargs)
+        finally:
+            with lock:
+                spent[name] += perf_counter() - start
+    return run
+
+for name in ("grid_sums", "residual_sums", "pack_rows", "posterior_rows", "products", "ridge_rows"):
+    setattr(_core, name, timed(name, getattr(_core, name)))
+SecureNoise.integers = timed("noise", SecureNoise.integers)
+
+name, _, unit = sys.argv[1].partition(":")
+solver = make_solver(name, **unit_option(name, unit or "value"))
+ratings = synthetic_ratings(sys.argv[2])
+start = perf_counter()
+solver.fit(ratings, Budget.from_epsilon(1, 1e-5) if solver.is_private else None)
+seconds = perf_counter() - start
+print(json.dumps({"seconds": seconds, "threads": thread_count(None), "spent": spent,
+                  "ratings": len(ratings), "peak": peak()}))
+"""
+
+
+def run() -> list[Row]:
+    """Return seconds and percentages of each solver at each size."""
+    return [_row(solver, size) for size in SIZES for solver in SOLVERS]
+
+
+def _row(solver: str, size: str) -> Row:
+    found = python(_RUN, solver, size)
+    whole = found["seconds"] * found["threads"]
+    parts = {name: 100 * time / whole for name, time in sorted(found["spent"].items())}
+    parts = {name: part for name, part in parts.items() if part >= 0.5}
+    row: Row = {
+        "solver": solver,
+        "size": size,
+        "seconds": round(found["seconds"], 1),
+        "peak_gb": round(found["peak"] / 1e9, 2),
+        "percent": ", ".join(
+            f"{name} {part:.0f}" for name, part in sorted(parts.items(), key=lambda item: -item[1])
+        ),
+        "rest_percent": round(100 - sum(parts.values())),
+    }
+    print(json.dumps(row), file=sys.stderr, flush=True)  # the whole takes long
+    return row
