@@ -13,7 +13,7 @@ help:
 	@echo "make quick   only the tests that are not marked slow"
 	@echo "make lint    style and types"
 	@echo "make format  rewrite files in the house format"
-	@echo "make bench   measure, into benchmarks/results/"
+	@echo "make bench   measure speed, into benchmarks/results/report.md (BENCH=whole: 100 million ratings)"
 	@echo "make docs    build the documentation into site/"
 	@echo "make clean   remove everything that was built"
 
@@ -36,7 +36,7 @@ format: $(VENV)/group-lint
 	$(BIN)/ruff check --fix
 
 bench: $(VENV)/installed $(VENV)/group-test
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 docs: $(VENV)/group-docs
 	$(BIN)/mkdocs build --strict

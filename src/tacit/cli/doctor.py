@@ -3,7 +3,16 @@
 from tacit._version import __version__
 from tacit.cli.console import Json, emit_json, say, table
 
-PACKAGES = ("numpy", "scipy", "polars", "cryptography", "typer", "rich", "matplotlib")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "polars",
+    "cryptography",
+    "threadpoolctl",
+    "typer",
+    "rich",
+    "matplotlib",
+)
 
 
 def doctor(json: Json = False) -> None:
