@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import platform
+import re
 import shutil
 import subprocess
 from functools import cache, partial
@@ -32,11 +34,22 @@ class _Profiles(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in ("main", "tail")]
 
 
+def processor() -> str:
+    """Return the model of the processor."""
+    try:
+        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    except OSError:
+        found = None
+    return found.group(1) if found else platform.processor() or platform.machine()
+
+
 @cache
 def _library() -> ctypes.CDLL:
     """Return the compiled code, built on first use."""
     compiler = os.environ.get("CXX") or shutil.which("c++") or "g++"
-    key = sha256(SOURCE.read_bytes() + repr((compiler, FLAGS)).encode()).hexdigest()[:16]
+    described = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
+    facts = repr((compiler, described, FLAGS, processor())).encode()
+    key = sha256(SOURCE.read_bytes() + facts).hexdigest()[:16]
     built = BUILD / f"native-{key}.so"
     if not built.exists():
         BUILD.mkdir(parents=True, exist_ok=True)
@@ -86,7 +99,7 @@ def multiply_adds_per_ns(threads: int, rounds: int = 2**23) -> float:
 
 
 class FloatPass:
-    """Both gradients of ½ Σ (⟨x, y⟩ − v)² in floats: what the pass on the grid could gain at most.
+    """Both gradients of ½ Σ (⟨x, y⟩ − v)² in floats, to compare the pass on the grid with.
 
     Parameters
     ----------

@@ -16,6 +16,10 @@ _PEAK = """
 def peak():
     with open("/proc/self/status") as status:
         return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+
+def forget_peak():
+    with open("/proc/self/clear_refs", "w") as order:
+        order.write("5")
 """
 
 _COMMAND = f"""
@@ -41,7 +45,10 @@ class Done:
 
 
 def python(code: str, *arguments: str) -> Any:
-    """Return what some code prints as JSON; `peak()` tells it the most bytes it has had so far."""
+    """Return what some code prints as JSON; `peak()` tells it the most bytes it had so far.
+
+    `forget_peak()` begins anew with what it has.
+    """
     return json.loads(_output(f"{_PEAK}\n{code}", *arguments))
 
 

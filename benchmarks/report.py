@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import re
 import subprocess
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import tacit
-from benchmarks.native import multiply_adds_per_ns, triad_gb_per_s
+from benchmarks.native import multiply_adds_per_ns, processor, triad_gb_per_s
 from tacit import _core
 
 Row = dict[str, object]
@@ -48,7 +47,7 @@ def machine() -> Row:
     """Return what this machine is and what it can do at most."""
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found: Row = {
-        "processor": _processor(),
+        "processor": processor(),
         "threads": threads,
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         "system": f"{platform.system()} {platform.release()}",
@@ -98,14 +97,6 @@ def _table(rows: list[Row]) -> str:
     names = list(rows[0])
     lines = [names, ["---"] * len(names), *([str(row[name]) for name in names] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _processor() -> str:
-    try:
-        found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
-    except OSError:
-        found = None
-    return found.group(1) if found else platform.processor() or platform.machine()
 
 
 def _commit() -> str:

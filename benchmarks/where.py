@@ -49,6 +49,7 @@ SecureNoise.integers = timed("noise", SecureNoise.integers)
 name, _, unit = sys.argv[1].partition(":")
 solver = make_solver(name, **unit_option(name, unit or "value"))
 ratings = synthetic_ratings(sys.argv[2])
+forget_peak()
 start = perf_counter()
 solver.fit(ratings, Budget.from_epsilon(1, 1e-5) if solver.is_private else None)
 seconds = perf_counter() - start
@@ -66,14 +67,13 @@ def _row(solver: str, size: str) -> Row:
     found = python(_RUN, solver, size)
     whole = found["seconds"] * found["threads"]
     parts = {name: 100 * time / whole for name, time in sorted(found["spent"].items())}
-    parts = {name: part for name, part in parts.items() if part >= 0.5}
     row: Row = {
         "solver": solver,
         "size": size,
         "seconds": round(found["seconds"], 1),
         "peak_gb": round(found["peak"] / 1e9, 2),
         "percent": ", ".join(
-            f"{name} {part:.0f}" for name, part in sorted(parts.items(), key=lambda item: -item[1])
+            f"{name} {part:.1f}" for name, part in sorted(parts.items(), key=lambda item: -item[1])
         ),
         "rest_percent": round(100 - sum(parts.values())),
     }

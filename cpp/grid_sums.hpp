@@ -24,7 +24,8 @@ struct GridFeatures {
 
 // out[row] = Σ values[e] · features[columns[e]] over the entries e of each row in [begin, end).
 // Integer sums do not depend on their order, so any division of the rows among threads or machines
-// gives the same result, and so does any instruction set. The caller has excluded overflow; a column without features throws.
+// gives the same result, and so does any instruction set.
+// The caller has excluded overflow; a column without features throws.
 void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
                GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out,
                InstructionSet set);

@@ -96,21 +96,21 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
 }
 
 void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-                Vector<const float> targets, Matrix<const float> features,
+                Vector<const float> targets, Matrix<const float> partners,
                 Vector<const double> weighted, Vector<const double> fixed, Matrix<float> out,
                 std::size_t begin, std::size_t end, bool portable) {
-  const std::size_t width = features.shape(1);
+  const std::size_t width = partners.shape(1);
   require(columns.size() == targets.size(), "columns and targets differ in length");
   require(out.shape(0) + 1 == starts.size() && out.shape(1) == width,
-          "out must have a row for each row of the table and the features' width");
+          "out must have a row for each row of the table and the partners' width");
   require(weighted.size() == width && fixed.size() == width,
           "give a regularization for each column");
-  require(width > 0, "features have no columns");
+  require(width > 0, "partners have no columns");
   require_rows(starts, begin, end, columns.size());
   const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
   nb::gil_scoped_release released;
-  tacit::ridge_rows({starts.data(), columns.data(), targets.data(), features.data(),
-                     features.shape(0), width, weighted.data(), fixed.data()},
+  tacit::ridge_rows({starts.data(), columns.data(), targets.data(), partners.data(),
+                     partners.shape(0), width, weighted.data(), fixed.data()},
                     begin, end, out.data(), set);
 }
 
@@ -210,6 +210,8 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
                               limit};
   require(limit > 0, "the limit of a residual must be positive");
   require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
+  constexpr std::int32_t most = 1 << 30;
+  require(-most <= pass.lowest && pass.highest <= most, "values lie too far from zero");
   require(pass.largest() <= tacit::Residuals::residual_max, "a residual could exceed 15 bits");
   require(std::max(-std::int64_t{pass.floor}, std::int64_t{pass.ceiling}) <=
               tacit::Residuals::prediction_max,
@@ -342,7 +344,7 @@ NB_MODULE(_core, module) {
              "Exact sums of residual times feature, by row and by column.");
   module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Round feature rows to the grid of residual_sums.");
-  module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "features"_a,
+  module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "partners"_a,
              "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Regularized least squares by row.");
   module.def("posterior_rows", &posterior_rows, "starts"_a, "columns"_a, "table"_a, "design"_a,

@@ -383,7 +383,8 @@ struct Pass {
       for (std::size_t h = 0; h < halves(); ++h, sums += 16) {
         const __m512i found = _mm512_load_si512(sums);
         if (!_mm512_test_epi32_mask(found, found)) continue;
-        spill(found, out.width - 16 * h, to + 16 * h);
+        // Beyond the width there may be sums of padding, which nobody asked for.
+        if (16 * h < out.width) spill(found, out.width - 16 * h, to + 16 * h);
         _mm512_store_si512(sums, zero);
       }
       if constexpr (short_tail > 0) {
@@ -457,20 +458,14 @@ struct Pass {
   }
 };
 
-template <int N, int Tail>
-void pass_tail(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
-               std::size_t end, const ResidualOutput& out) {
-  Pass<N, Tail>{pass, rows, columns, out}.run(begin, end);
-}
-
 template <int N>
 void pass_vectors(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
                   std::size_t end, const ResidualOutput& out) {
   const std::size_t last = out.width - (pass.stride - lanes);  // columns of the last vector
-  if (last <= 16) return pass_tail<N, 0>(pass, rows, columns, begin, end, out);
-  if (last <= 20) return pass_tail<N, 4>(pass, rows, columns, begin, end, out);
-  if (last <= 24) return pass_tail<N, 8>(pass, rows, columns, begin, end, out);
-  return pass_tail<N, 16>(pass, rows, columns, begin, end, out);
+  if (last <= 16) return Pass<N, 0>{pass, rows, columns, out}.run(begin, end);
+  if (last <= 20) return Pass<N, 4>{pass, rows, columns, out}.run(begin, end);
+  if (last <= 24) return Pass<N, 8>{pass, rows, columns, out}.run(begin, end);
+  return Pass<N, 16>{pass, rows, columns, out}.run(begin, end);
 }
 
 #endif
@@ -491,7 +486,7 @@ void residual_sums(const Residuals& pass, const Side& rows, const Side& columns,
       case 2: return pass_vectors<2>(pass, rows, columns, begin, end, out);
       case 3: return pass_vectors<3>(pass, rows, columns, begin, end, out);
       case 4: return pass_vectors<4>(pass, rows, columns, begin, end, out);
-      default: return pass_tail<0, 16>(pass, rows, columns, begin, end, out);
+      default: return Pass<0, 16>{pass, rows, columns, out}.run(begin, end);
     }
   }
 #endif

@@ -28,9 +28,12 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
       const auto entries = static_cast<std::size_t>(std::min<std::int64_t>(chunk, last - entry));
       for (std::size_t e = 0; e < entries; ++e) {
         const auto column = static_cast<std::uint32_t>(problem.columns[entry + e]);
-        if (column >= problem.feature_rows) throw std::out_of_range("a column has no features");
-        std::copy_n(problem.features + column * width, width, panel.data() + e * wide);
-        panel[e * wide + width] = problem.targets[entry + e];
+        if (column >= problem.partner_rows) throw std::out_of_range("a column has no features");
+        const float* partner = problem.partners + column * width;
+        float* line = panel.data() + e * wide;
+        line[0] = 1;
+        std::copy(partner + 1, partner + width, line + 1);
+        line[width] = problem.targets[entry + e] - partner[0];
       }
       add_products(panel.data(), entries, wide, width, sums.data());
     }

@@ -8,17 +8,20 @@
 
 namespace tacit {
 
-// For each row in [begin, end), with features f_e = features[columns[e]] and targets y_e over its
-// entries e, solves (Σ f_e f_eᵀ + n · diag(weighted) + diag(fixed)) out[row] = Σ f_e y_e, n being
-// the number of entries. A row without entries, or without a unique solution, becomes zero. Rows do
-// not depend on each other, and each is summed in its own order: the result does not depend on
-// threads.
+// Each entry e of a row has a partner columns[e], whose own row (bias, factors) is given, and a target
+// t_e. With features f_e = (1, factors) and y_e = t_e − bias, solves
+//   (Σ f_e f_eᵀ + n · diag(weighted) + diag(fixed)) out[row] = Σ f_e y_e
+// for each row in [begin, end), n being the number of its entries. Sums are in floats for a few
+// entries, in doubles beyond: what is added to the diagonal should be at least a millionth of the
+// sums there. A row without entries, or whose equations are not positive definite, becomes zero.
+// Rows do not depend on each other, and each is summed in its own order: the result does not depend
+// on threads.
 struct Ridge {
   const std::int64_t* starts;
   const std::int32_t* columns;
   const float* targets;
-  const float* features;  // feature_rows × width
-  std::size_t feature_rows;
+  const float* partners;  // partner_rows × width
+  std::size_t partner_rows;
   std::size_t width;
   const double* weighted;  // width
   const double* fixed;     // width

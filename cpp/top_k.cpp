@@ -95,13 +95,13 @@ inline __attribute__((always_inline)) void raise(Lanes& largest, const float* sc
   largest = next > largest ? next : largest;
 }
 
-// A score below which no item is among the `count` best of some: of the largest of every 32nd item,
-// the count-th. It leaves few items to look at closely.
+// A score that at least `count` items reach: of the largest of every 32nd item, the count-th. It
+// leaves few items to look at closely.
 inline __attribute__((always_inline)) float reached(const float* scores, std::size_t groups,
                                                     std::size_t count) {
   if (count > 2 * lanes || groups < 4) return worst;
-  Lanes evens = load(scores), odds = load(scores + lanes);
-  std::size_t group = 2;
+  Lanes evens = Lanes{} + worst, odds = evens;  // what is not a number never enters
+  std::size_t group = 0;
   for (; group + 2 <= groups; group += 2) {
     raise(evens, scores + group * lanes);
     raise(odds, scores + (group + 1) * lanes);
@@ -195,7 +195,9 @@ inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const
                                                std::int32_t* items, float* scores) {
   check(catalogue, excluded, begin, end);
   std::vector<float> kept(together * tile * lanes);
-  std::vector<Best> best(end - begin, Best(count));
+  std::vector<Best> best;
+  best.reserve(end - begin);
+  for (std::size_t user = begin; user < end; ++user) best.emplace_back(count);
   for (std::size_t group = 0; group < catalogue.groups; group += tile) {
     const std::size_t stop = std::min(group + tile, catalogue.groups);
     for (std::size_t first = begin; first < end; first += together) {

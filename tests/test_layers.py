@@ -25,6 +25,7 @@ LAYERS = [
     "_drawing",
     "_core",
     "_parallel",
+    "_ridge",
     "_processes",
     "data",
     "_fold_in",

@@ -45,13 +45,33 @@ def test_thread_count() -> None:
 
 def test_blas_has_one_thread_while_we_have_ours() -> None:
     def threads_of_blas() -> set[int]:
-        return {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+        pools = threadpoolctl.threadpool_info()
+        return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
 
     assert (np.eye(2) @ np.eye(2)).any()  # BLAS is there
-    with threadpoolctl.threadpool_limits(2, user_api="blas"):
-        assert threads_of_blas() == {2}
-        assert without_blas_threads(threads_of_blas)() == {1}
-        assert threads_of_blas() == {2}
+    before = threadpoolctl.threadpool_limits(2, user_api="blas")
+    assert threads_of_blas() == {2}
+    assert without_blas_threads(threads_of_blas)() == {1}
+    assert threads_of_blas() == {2}
+    # Of two that overlap, the first to leave does not lift the limit of the other.
+    entered, left = threading.Event(), threading.Event()
+
+    def first() -> None:
+        entered.set()
+        left.wait(10)
+
+    thread = threading.Thread(target=without_blas_threads(first))
+    thread.start()
+    entered.wait(10)
+
+    def second() -> set[int]:
+        left.set()
+        thread.join()
+        return threads_of_blas()
+
+    assert without_blas_threads(second)() == {1}
+    assert threads_of_blas() == {2}
+    before.restore_original_limits()
 
 
 _TRAIN = """

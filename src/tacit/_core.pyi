@@ -57,7 +57,7 @@ def ridge_rows(
     starts: npt.NDArray[np.int64],
     columns: npt.NDArray[np.int32],
     targets: npt.NDArray[np.float32],
-    features: npt.NDArray[np.float32],
+    partners: npt.NDArray[np.float32],
     weighted: npt.NDArray[np.float64],
     fixed: npt.NDArray[np.float64],
     out: npt.NDArray[np.float32],

@@ -109,6 +109,19 @@ def test_what_was_checked_cannot_be_changed() -> None:
     assert np.array_equal(sums.exact(values), before)
 
 
+@pytest.mark.parametrize("width", [1, 7, 8, 16, 21, 64])
+def test_instructions_change_nothing(width: int) -> None:
+    random = np.random.default_rng(width)
+    starts, columns = pattern(width, 30, 12)
+    values = random.integers(-(2**20), 2**20, columns.size, dtype=np.int32)
+    features = random.integers(-(2**29), 2**29, (12, width), dtype=np.int32)
+    found = np.empty((2, starts.size - 1, width), dtype=np.int64)
+    for portable in (False, True):
+        given = starts, columns, values, -(2**19), 2**19, features
+        _core.grid_sums(*given, found[int(portable)], 0, starts.size - 1, portable)
+    assert found.any() and np.array_equal(found[0], found[1])
+
+
 def test_the_kernel_refuses_what_would_leave_its_tables() -> None:
     one = np.ones(1, dtype=np.int32)
     out = np.zeros((1, 1), dtype=np.int64)

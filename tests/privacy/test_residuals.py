@@ -271,6 +271,40 @@ def call_kernel(
     )
 
 
+@pytest.mark.parametrize("width", [5, 18, 40, 130, 150])
+def test_padding_that_is_not_zero_goes_nowhere(width: int) -> None:
+    ratings = random_ratings(3, users=30, items=20)
+    pairs, (users, items) = RatedPairs(ratings), sides(ratings, width)
+    longer, shorter = (users, items) if pairs.by_user else (items, users)
+    padded = longer.packed.copy()
+    padded[:, width:] = 7
+    found = []
+    for portable in (False, True):
+        around = np.zeros((len(shorter.base) + 4, width), dtype=np.int64)
+        _core.residual_sums(
+            pairs.starts,
+            pairs.columns,
+            pairs.values(ratings, GRID),
+            (GRID.lowest, GRID.highest),
+            (GRID.lowest, GRID.highest),
+            0,
+            GRID.range,
+            padded,
+            longer.lines(1, 1),
+            shorter.packed,
+            shorter.lines(1, 1),
+            np.empty((len(longer.base), width), dtype=np.int64),
+            around[: len(shorter.base)],
+            np.empty(len(longer.base), dtype=np.int64),
+            0,
+            len(longer.base),
+            portable=portable,
+        )
+        found.append(around)
+    assert found[0].any() and np.array_equal(found[0], found[1])
+    assert not found[0][len(shorter.base) :].any()
+
+
 @pytest.mark.parametrize("portable", [False, True])
 def test_columns_out_of_range_are_refused_by_the_kernel(portable: bool) -> None:
     ratings = random_ratings()

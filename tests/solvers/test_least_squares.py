@@ -18,14 +18,14 @@ def problem(width: int) -> dict[str, npt.NDArray[np.generic]]:
         "starts": starts,
         "columns": random.integers(0, COLUMNS, starts[-1], dtype=np.int32),
         "targets": random.normal(size=starts[-1]).astype(np.float32),
-        "features": random.normal(size=(COLUMNS, width)).astype(np.float32),
+        "partners": random.normal(size=(COLUMNS, width)).astype(np.float32),
         "weighted": random.uniform(0, 0.1, width),
         "fixed": random.uniform(0.5, 2, width),
     }
 
 
 def solve(given: dict[str, npt.NDArray[np.generic]], portable: bool) -> npt.NDArray[np.float32]:
-    rows, width = given["starts"].size - 1, given["features"].shape[1]
+    rows, width = given["starts"].size - 1, given["partners"].shape[1]
     out = np.full((rows, width), np.nan, dtype=np.float32)
     for part in ((0, 3), (3, rows)):
         _core.ridge_rows(*given.values(), out, *part, portable=portable)
@@ -38,9 +38,11 @@ def test_rows_solve_their_equations(width: int, portable: bool) -> None:
     given = problem(width)
     found = solve(given, portable)
     for row, (begin, end) in enumerate(zip(given["starts"], given["starts"][1:], strict=False)):
-        features = given["features"][given["columns"][begin:end]].astype(np.float64)
+        features = given["partners"][given["columns"][begin:end]].astype(np.float64)
+        rest = given["targets"][begin:end] - features[:, 0]
+        features[:, 0] = 1
         ridge = np.diag((end - begin) * given["weighted"] + given["fixed"])
-        right = features.T @ given["targets"][begin:end]
+        right = features.T @ rest
         expected = np.linalg.solve(features.T @ features + ridge, right)
         np.testing.assert_allclose(found[row], expected, rtol=1e-4, atol=1e-4)
 
@@ -48,7 +50,7 @@ def test_rows_solve_their_equations(width: int, portable: bool) -> None:
 @pytest.mark.parametrize("portable", [False, True])
 def test_a_row_without_a_unique_solution_becomes_zero(portable: bool) -> None:
     given = problem(5) | {"weighted": np.zeros(5), "fixed": np.zeros(5)}
-    given["features"][:] = 0
+    given["partners"][:, 1:] = 0
     assert not solve(given, portable).any()
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _core, _parallel, _validate
+from tacit import _validate
+from tacit._ridge import solve_rows
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.privacy.events import Rows
@@ -153,21 +154,16 @@ class Items:
 
         Reads private data; a row depends on the ratings of one person.
         """
-        features = self.rows.astype(np.float32)
-        features[:, 0] = 1
-        rest = targets - self.rows[:, 0].astype(np.float32)[columns]
-        solved = np.empty((starts.size - 1, self.width), dtype=np.float32)
         nothing = np.zeros(self.width)
-
-        def work(begin: int, end: int) -> None:
-            _core.ridge_rows(
-                starts, columns, rest, features, nothing, self.ridge, solved, begin, end
-            )
-
-        count = _parallel.thread_count(threads)
-        size = max(1, -(-len(solved) // (16 * count)))
-        _parallel.for_ranges(work, len(solved), size=size, threads=count)
-        return solved.astype(np.float64)
+        return solve_rows(
+            starts,
+            columns,
+            targets,
+            self.rows,
+            weighted=nothing,
+            fixed=self.ridge,
+            threads=threads,
+        )
 
 
 class PersonSums:
@@ -191,7 +187,7 @@ class PersonSums:
     limit
         Residuals are cut to this, in steps of the grid.
     portable
-        Use no special instructions; the result is the same.
+        Use no special instructions in the pass; its result is the same.
     """
 
     def __init__(

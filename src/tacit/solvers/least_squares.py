@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _core, _parallel
+from tacit._ridge import solve_rows
 from tacit.data.ratings import Csr, Ratings
 from tacit.solvers.contract import Session
 from tacit.solvers.run import State
@@ -89,20 +89,15 @@ class LeastSquares:
         self, side: Csr, values: npt.NDArray[np.float32], others: npt.NDArray[np.float64]
     ) -> npt.NDArray[np.float64]:
         """Return one side's rows, the other's given."""
-        features = others.astype(np.float32)
-        features[:, 0] = 1
-        residuals = values - others[:, 0].astype(np.float32)[side.columns]
-        weighted = np.full(features.shape[1], self._ridge.weighted)
-        fixed = np.full(features.shape[1], self._ridge.fixed)
+        weighted = np.full(others.shape[1], self._ridge.weighted)
+        fixed = np.full(others.shape[1], self._ridge.fixed)
         weighted[0], fixed[0] = 0.0, self._ridge.bias
-        rows = np.empty((side.starts.size - 1, features.shape[1]), dtype=np.float32)
-
-        def work(begin: int, end: int) -> None:
-            _core.ridge_rows(
-                side.starts, side.columns, residuals, features, weighted, fixed, rows, begin, end
-            )
-
-        count = _parallel.thread_count(self._session.threads)
-        size = max(1, -(-len(rows) // (16 * count)))
-        _parallel.for_ranges(work, len(rows), size=size, threads=count)
-        return rows.astype(np.float64)
+        return solve_rows(
+            side.starts,
+            side.columns,
+            values,
+            others,
+            weighted=weighted,
+            fixed=fixed,
+            threads=self._session.threads,
+        )
