@@ -13,6 +13,7 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _inside = threading.local()
+_blas = threading.Lock()
 
 
 def thread_count(threads: int | None) -> int:
@@ -61,39 +62,22 @@ def without_blas_threads(work: Callable[Arguments, Result]) -> Callable[Argument
     """Let BLAS use one thread during a function that has threads of its own.
 
     They do not wait for each other then, and BLAS adds in the same order whatever threads it has.
+    The limit is the process's: of calls that overlap, the first sets and lifts it.
     """
 
     @wraps(work)
     def limited(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with _one_blas_thread:
-            return work(*args, **kwargs)
-
-    return limited
-
-
-class _OneBlasThread:
-    """A limit for the whole process: whoever comes first sets it, whoever leaves last lifts it."""
-
-    def __init__(self) -> None:
-        self._inside, self._lock = 0, threading.Lock()
-
-    def __enter__(self) -> None:
         from threadpoolctl import threadpool_limits
 
-        with self._lock:
-            if self._inside == 0:
-                # Not entered as a context: that would be the thread's own, and another may leave.
-                self._limit = threadpool_limits(1, user_api="blas")
-            self._inside += 1
+        if not _blas.acquire(blocking=False):
+            return work(*args, **kwargs)
+        try:
+            with threadpool_limits(1, user_api="blas"):
+                return work(*args, **kwargs)
+        finally:
+            _blas.release()
 
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._limit.restore_original_limits()
-
-
-_one_blas_thread = _OneBlasThread()
+    return limited
 
 
 @lru_cache(maxsize=8)
