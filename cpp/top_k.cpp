@@ -27,9 +27,9 @@ struct Found {
 };
 
 // Whether one comes before the other: by score, then by index.
-inline bool better(const Found& a, const Found& b) {
+constexpr auto better = [](const Found& a, const Found& b) {
   return a.score > b.score || (a.score == b.score && a.item < b.item);
-}
+};
 
 typedef float Lanes __attribute__((vector_size(lanes * sizeof(float))));
 
