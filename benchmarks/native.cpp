@@ -132,13 +132,19 @@ inline void segment(Table table, Profiles rows, Profiles columns, Gradient of_ro
   if (Tail) store(of_rows.tail + 4 * row, sum_tail);
 }
 
-// Both gradients of the squared error over rows [begin, end), added to. Columns come in tiles, whose
-// profiles and gradients stay in the second cache; within a row they rise.
+// Both gradients of the squared error over rows [begin, end). Columns come in tiles, whose profiles
+// and gradients stay in the second cache; within a row they rise.
 template <int N, bool Tail>
 void pass(Table table, Profiles rows, Profiles columns, std::int64_t column_count, Gradient of_rows,
           Gradient of_columns, std::int64_t begin, std::int64_t end) {
   constexpr std::size_t width = N * lanes;
   constexpr std::int64_t tile = (768 << 10) / (8 * (width + 4 * Tail));
+  std::fill(of_rows.main + begin * width, of_rows.main + end * width, 0.0f);
+  std::fill_n(of_columns.main, column_count * width, 0.0f);
+  if (Tail) {
+    std::fill(of_rows.tail + 4 * begin, of_rows.tail + 4 * end, 0.0f);
+    std::fill_n(of_columns.tail, 4 * column_count, 0.0f);
+  }
   std::vector<std::int64_t> places(table.starts + begin, table.starts + end);
   for (std::int64_t limit = tile; limit < column_count + tile; limit += tile) {
     for (std::int64_t row = begin; row < end; ++row) {

@@ -116,29 +116,27 @@ class FloatPass:
     def __init__(
         self, side: Csr, values: Floats, rows: Floats, columns: Floats, threads: int
     ) -> None:
-        self._side, self._values, self._factors = side, values, rows.shape[1]
+        self._kept = side, values  # the arguments below point into them
+        self._factors = rows.shape[1]
         self._rows, self._columns, self._threads = _split(rows), _split(columns), threads
         even = np.linspace(0, side.columns.size, threads + 1)[1:-1]
         edges = [0, *np.searchsorted(side.starts, even).tolist(), side.starts.size - 1]
         self._parts = list(pairwise(edges))
         self._of_rows = [_aligned(each.shape) for each in self._rows]
         self._of_columns = [[_aligned(each.shape) for each in self._columns] for _ in self._parts]
+        table = _Table(*(each.ctypes.data for each in (side.starts, side.columns, values)))
+        given = self._factors, table, _places(self._rows), _places(self._columns), len(columns)
+        self._arguments = [
+            (*given, _places(self._of_rows), _places(of_columns), begin, end)
+            for (begin, end), of_columns in zip(self._parts, self._of_columns, strict=True)
+        ]
 
     def run(self) -> None:
         """Compute the gradients."""
-        library, side = _library(), self._side
-        table = _Table(side.starts.ctypes.data, side.columns.ctypes.data, self._values.ctypes.data)
+        float_pass = _library().float_pass
 
         def work(part: int, _: int) -> None:
-            begin, end = self._parts[part]
-            for each in (*self._of_columns[part], *(rows[begin:end] for rows in self._of_rows)):
-                each[:] = 0
-            rows, columns, of_rows, of_columns = (
-                _Profiles(*(array.ctypes.data for array in each))
-                for each in (self._rows, self._columns, self._of_rows, self._of_columns[part])
-            )
-            given = self._factors, table, rows, columns, len(self._columns[0])
-            if not library.float_pass(*given, of_rows, of_columns, begin, end):
+            if not float_pass(*self._arguments[part]):
                 raise ValueError(f"there is no pass for {self._factors} factors")
 
         _parallel.for_ranges(work, len(self._parts), size=1, threads=self._threads)
@@ -150,6 +148,10 @@ class FloatPass:
         """Return the gradients by row and by column."""
         self.run()
         return np.hstack(self._of_rows), np.hstack(self._of_columns[0])
+
+
+def _places(tables: list[Floats]) -> _Profiles:
+    return _Profiles(*(table.ctypes.data for table in tables))
 
 
 def _split(table: Floats) -> list[Floats]:
