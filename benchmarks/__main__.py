@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.report import Section, machine, write
 
 SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "peers")
-"""Run when nothing is named: about twenty minutes."""
+"""Run when nothing is named: about a quarter of an hour once other libraries are installed."""
 
 LONG = ("accounting", "accuracy", "coverage", "profiles", "stopping", "scaling", "where", "whole")
 RESULTS = Path(__file__).parent / "results"

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from benchmarks.native import FloatPass, multiply_adds_per_ns
 from benchmarks.noise import only_noise
-from benchmarks.report import Bar
+from benchmarks.report import Bar, Row
 from benchmarks.timing import best_of
 from benchmarks.training import paper_iteration, ratings_at_hand, scipy_iteration
 from tacit.data.ratings import Ratings, group
@@ -36,8 +36,6 @@ THREADS = 2
 MEAN = 3.5  # about that of the ratings
 SAMPLE = 2_000  # ratings of a reference
 SAMPLE_ROWS = 60
-
-Row = dict[str, object]
 
 
 def run() -> list[Row]:
@@ -102,7 +100,7 @@ def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
         raise RuntimeError("the float pass goes by user, the other one must too")
     times = best_of(
         {
-            "float": lambda: floats.run(),
+            "float": floats.run,
             "grid": lambda: sums.tables(values, THREADS),
             "iteration": paper_iteration(ratings, factors),
             "scipy": scipy_iteration(ratings, factors),

@@ -6,11 +6,11 @@ MovieLens-1M in TACIT_DATA, on synthetic ratings of its size.
 
 import tempfile
 from pathlib import Path
-from time import perf_counter
 
 import numpy as np
 import polars as pl
 
+from benchmarks.timing import best_of
 from benchmarks.training import ratings_at_hand
 from tacit.privacy.budget import Budget
 from tacit.recommend.serve import Recommender
@@ -36,15 +36,10 @@ def run() -> list[dict[str, object]]:
         release = load_release(Path(folder) / "release")
     recommender = Recommender(release)
     users = release.users.ids if release.users else pl.Series([])
-    best = {"tacit": float("inf"), "numpy": float("inf")}
-    for _ in range(ROUNDS):
-        for name, work in (
-            ("tacit", lambda: recommender.recommend(users, COUNT)),
-            ("numpy", lambda: _loop(release)),
-        ):
-            start = perf_counter()
-            work()
-            best[name] = min(best[name], perf_counter() - start)
+    best = best_of(
+        {"tacit": lambda: recommender.recommend(users, COUNT), "numpy": lambda: _loop(release)},
+        ROUNDS,
+    )
     return [
         {
             "ratings": source,

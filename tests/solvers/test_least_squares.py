@@ -32,19 +32,42 @@ def solve(given: dict[str, npt.NDArray[np.generic]], portable: bool) -> npt.NDAr
     return out
 
 
+def exact(given: dict[str, npt.NDArray[np.generic]], row: int) -> npt.NDArray[np.float64]:
+    begin, end = given["starts"][row : row + 2]
+    features = given["partners"][given["columns"][begin:end]].astype(np.float64)
+    rest = given["targets"][begin:end] - features[:, 0]
+    features[:, 0] = 1
+    ridge = np.diag((end - begin) * given["weighted"] + given["fixed"])
+    return np.linalg.solve(features.T @ features + ridge, features.T @ rest)
+
+
 @pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize("width", [1, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 65, 100])
 def test_rows_solve_their_equations(width: int, portable: bool) -> None:
     given = problem(width)
     found = solve(given, portable)
-    for row, (begin, end) in enumerate(zip(given["starts"], given["starts"][1:], strict=False)):
-        features = given["partners"][given["columns"][begin:end]].astype(np.float64)
-        rest = given["targets"][begin:end] - features[:, 0]
-        features[:, 0] = 1
-        ridge = np.diag((end - begin) * given["weighted"] + given["fixed"])
-        right = features.T @ rest
-        expected = np.linalg.solve(features.T @ features + ridge, right)
-        np.testing.assert_allclose(found[row], expected, rtol=1e-4, atol=1e-4)
+    for row in range(len(found)):
+        np.testing.assert_allclose(found[row], exact(given, row), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize(("regularization", "error"), [(0.03, 1e-5), (1e-4, 1e-3)])
+def test_sums_in_floats_are_precise_enough(
+    regularization: float, error: float, portable: bool
+) -> None:
+    """What is lost grows as the ridge shrinks; decision 14 says how much may be."""
+    random, width = np.random.default_rng(5), 21
+    given = problem(width)
+    given["columns"] = np.concatenate(
+        [random.permutation(400)[:count] for count in np.diff(given["starts"])]
+    ).astype(np.int32)
+    given["partners"] = random.normal(size=(400, width)).astype(np.float32)
+    given["weighted"] = np.full(width, regularization)
+    given["fixed"] = np.full(width, 200 * regularization)
+    found = solve(given, portable)
+    for row in range(len(found)):
+        expected = exact(given, row)
+        assert np.linalg.norm(found[row] - expected) <= error * np.linalg.norm(expected)
 
 
 @pytest.mark.parametrize("portable", [False, True])
