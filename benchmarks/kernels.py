@@ -172,12 +172,7 @@ def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Ro
     in_sample = int(side.starts[first + SAMPLE_ROWS] - side.starts[first])
     whole = times["reference"] * 2 * len(ratings) / in_sample
     work = len(ratings) * (factors + 1) * (factors + 2)  # both sides, half of each Gram matrix
-    return "least squares, both sides", {
-        "tacit_ms": _ms(times["tacit"]),
-        "reference_ms": _ms(whole),
-        "times_reference": _ratio(whole, times["tacit"]),
-        "fma_percent": round(100 * work / times["tacit"] / 1e9 / peak, 1),
-    }
+    return "least squares, both sides", _beside(times["tacit"], whole, work, peak)
 
 
 def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
@@ -191,12 +186,8 @@ def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     times = best_of({"tacit": lambda: problem.solve(THREADS), "reference": few.reference}, 3)
     whole = times["reference"] * len(ratings) / len(some)
     work = len(ratings) * 5 * factors * (5 * factors / 2 + factors + 3)
-    return "posterior of items, five measurements of each factor", {
-        "tacit_ms": _ms(times["tacit"]),
-        "reference_ms": _ms(whole),
-        "times_reference": _ratio(whole, times["tacit"]),
-        "fma_percent": round(100 * work / times["tacit"] / 1e9 / peak, 1),
-    }
+    name = "posterior of items, five measurements of each factor"
+    return name, _beside(times["tacit"], whole, work, peak)
 
 
 def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
@@ -250,6 +241,15 @@ def _compressed_rows(ratings: Ratings) -> tuple[str, Row]:
         "tacit_ms": _ms(times["tacit"]),
         "scipy_ms": _ms(times["scipy"]),
         "times_scipy": _ratio(times["scipy"], times["tacit"]),
+    }
+
+
+def _beside(time: float, reference: float, work: float, peak: float) -> Row:
+    return {
+        "tacit_ms": _ms(time),
+        "reference_ms": _ms(reference),
+        "times_reference": _ratio(reference, time),
+        "fma_percent": round(100 * work / time / 1e9 / peak, 1),
     }
 
 

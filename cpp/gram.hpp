@@ -5,21 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
+
+#include "lanes.hpp"
 
 namespace tacit::gram {
 
-constexpr std::size_t lanes = 16;
 constexpr std::size_t chunk = 64;     // entries summed in floats
 constexpr std::size_t tile_rows = 8;  // a tile of the sums is so many rows of a few lanes
-
-typedef float Lanes __attribute__((vector_size(lanes * sizeof(float))));
-
-inline __attribute__((always_inline)) Lanes load(const float* from) {
-  Lanes vector;
-  std::memcpy(&vector, from, sizeof vector);
-  return vector;
-}
 
 // Adds Σ_e panel[e, a] · panel[e, b] to sums[a, b] for a tile of `Wide` lanes beginning at (a, b).
 template <std::size_t Wide>

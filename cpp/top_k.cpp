@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "lanes.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -16,7 +18,8 @@ namespace tacit {
 
 namespace {
 
-constexpr std::size_t lanes = Catalogue::lanes;
+static_assert(lanes == Catalogue::lanes);
+
 constexpr std::size_t together = 12;  // users whose scores are computed together
 constexpr std::size_t tile = 128;     // groups of items whose scores are kept at a time
 constexpr float worst = -std::numeric_limits<float>::infinity();
@@ -30,14 +33,6 @@ struct Found {
 constexpr auto better = [](const Found& a, const Found& b) {
   return a.score > b.score || (a.score == b.score && a.item < b.item);
 };
-
-typedef float Lanes __attribute__((vector_size(lanes * sizeof(float))));
-
-inline __attribute__((always_inline)) Lanes load(const float* from) {
-  Lanes vector;
-  std::memcpy(&vector, from, sizeof vector);
-  return vector;
-}
 
 // The scores of `Groups` groups of items, from `group` on, for `together` users; those of the next
 // user are a tile away.
