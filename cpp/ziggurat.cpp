@@ -112,12 +112,22 @@ std::optional<std::uint64_t> tail(const Ziggurat& table, Stream& stream) {
   return magnitude;
 }
 
+// A proposal whose magnitude is exactly uniform, beginning with the given word. A uniform that would
+// bias the magnitude is drawn again with the same layer and sign: a new layer here would be chosen
+// less often the more of its uniforms are turned away.
+Proposal propose_exactly(const Ziggurat& table, std::uint64_t word, Stream& stream) {
+  for (;;) {
+    const Proposal p = propose(table, word);
+    const std::uint64_t width = table.width[p.layer];
+    if (p.fraction >= width || p.fraction >= (uniform_mask + 1) % width) return p;
+    word = (word & ~uniform_mask) | (stream.word() & uniform_mask);
+  }
+}
+
 // One draw in full, beginning with the given word.
 std::int64_t draw(const Ziggurat& table, std::uint64_t word, Stream& stream) {
   for (;; word = stream.word()) {
-    const Proposal p = propose(table, word);
-    const std::uint64_t width = table.width[p.layer];
-    if (p.fraction < width && p.fraction < (uniform_mask + 1) % width) continue;
+    const Proposal p = propose_exactly(table, word, stream);
     std::uint64_t magnitude = p.magnitude;
     if (p.layer == 0 && magnitude >= table.tail_start) {
       const auto found = tail(table, stream);

@@ -23,7 +23,7 @@ from tacit.privacy.events import Noise
 
 Word = TypeVar("Word", np.int64, np.uint64)
 
-FORMAT = 1
+FORMAT = 2
 """Number of the way from key and address to noise; a run goes on only under the same."""
 
 BLOCK = 2**16
