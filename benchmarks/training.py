@@ -68,7 +68,9 @@ def ratings_at_hand() -> tuple[Ratings, str]:
 def paper_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
     """Return one iteration of the paper's algorithm, to be run as often as one likes."""
     solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
-    gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE)
+    gate = Gate(
+        budget=solver.claimed_budget(), unit=Unit.VALUE, extent=solver.extent(ratings.shape[0])
+    )
     descent = PaperDescent(solver, ratings)
     values, state = descent.values(ratings), descent.begin(PLAIN)
 

@@ -18,6 +18,7 @@ from tacit.errors import BudgetExceeded, InvalidDocument, NoiseReuse
 from tacit.privacy.certificate import Certificate, read_ledger
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
+from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.privacy.run_folder import RunFolder, read_journal
 from tests.privacy.noise_helpers import (
@@ -246,7 +247,7 @@ def test_a_key_of_another_run_is_refused(tmp_path: Path) -> None:
 def test_another_noise_format_is_refused(tmp_path: Path) -> None:
     folder(tmp_path / "run").close()
     file = tmp_path / "run" / "key.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 2}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": NOISE_FORMAT - 1}))
     with pytest.raises(NoiseReuse, match="other noise"):
         RunFolder.resume(tmp_path / "run", data=DATA)
 

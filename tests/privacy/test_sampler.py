@@ -189,9 +189,7 @@ def reference_draws(table: _core.Ziggurat, words: np.ndarray, count: int) -> lis
             layer, negative = (word >> 52) & 511, word >> 63
             magnitude, fraction = divmod((word & (2**52 - 1)) * widths[layer], 2**52)
             while fraction < 2**52 % widths[layer]:  # the same layer and sign again
-                magnitude, fraction = divmod(
-                    (next(stream) & (2**52 - 1)) * widths[layer], 2**52
-                )
+                magnitude, fraction = divmod((next(stream) & (2**52 - 1)) * widths[layer], 2**52)
             if layer == 0 and magnitude >= table.tail_start:
                 found = reference_tail(table, stream)
                 if found is None:

@@ -123,9 +123,7 @@ class Observed:
         accept = Fraction(self.threshold(first, after=survive), WORD)
         for link in range(links):
             done = (0, *cell_words, chosen, *[0] * link)
-            accept *= Fraction(
-                self.threshold(first, *done, after=(0,) * (links - link - 1)), WORD
-            )
+            accept *= Fraction(self.threshold(first, *done, after=(0,) * (links - link - 1)), WORD)
         proposed = Fraction(self.widths[0] - int(table.tail_start), self.widths[0])
         return self.chances[0] / 2 * proposed * accept / cell_size / 2 ** (cell + 1)
 

@@ -16,10 +16,11 @@ from tacit.audit.worlds import Case, Pair, worst_pair
 from tacit.data import load
 from tacit.data.ratings import Ratings
 from tacit.data.splits import random_split
-from tacit.errors import BudgetExceeded
+from tacit.errors import InvalidParameter
 from tacit.evaluate.metrics import rmse
 from tacit.privacy import people
 from tacit.privacy.budget import Budget
+from tacit.privacy.ledger import Status
 from tacit.privacy.residuals import ResidualPass
 from tacit.privacy.units import Unit
 from tacit.recommend.serve import Recommender
@@ -27,6 +28,7 @@ from tacit.release.read import load_release
 from tacit.solvers.als import AlsSolver
 from tacit.solvers.bias import BiasSolver
 from tacit.solvers.contract import Fit, Session
+from tacit.solvers.gradient import GradientSolver
 from tacit.training import save
 from tests.solvers.helpers import BUDGET, random_ratings
 
@@ -244,17 +246,45 @@ def test_nobody_at_all_is_no_error(unit: Unit) -> None:
     assert np.isfinite(fit.known_items.factors).all()
 
 
-def test_what_the_sampler_cannot_cover_is_refused_before_anything_leaves() -> None:
-    ratings = random_ratings(2, users=4, items=3000, density=0.1)
-    solver = AlsSolver(unit=Unit.USER, factors=128, iterations=200)
-    booked: list[int] = []
-    with pytest.raises(BudgetExceeded, match="too many coordinates"):
-        solver.fit(
-            ratings,
-            Budget.from_epsilon(0.1, 1e-5),
-            Session(progress=lambda done, total: booked.append(done)),
-        )
-    assert not booked
+@pytest.mark.parametrize(
+    "solver",
+    [
+        AlsSolver(unit=Unit.USER, factors=128, iterations=200),
+        AlsSolver(factors=64),
+        GradientSolver(),
+        BiasSolver(unit=Unit.RATING),
+    ],
+    ids=lambda solver: f"{solver.name}-{getattr(solver, 'unit', Unit.VALUE)}",
+)
+def test_what_cannot_be_released_whole_is_refused_before_anything_leaves(solver: Any) -> None:
+    """By the plan, and by the fit before its first step: at an ε that the sampler cannot cover."""
+    ratings = random_ratings(2, users=4, items=300, density=0.1)
+    budget = Budget.from_epsilon(1e-9, 1e-5)
+    steps: list[int] = []
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        solver.plan(ratings, budget)
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        solver.fit(ratings, budget, Session(progress=lambda done, total: steps.append(done)))
+    assert not steps
+
+
+@pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
+def test_the_charge_for_the_sampler_is_fixed_in_advance(unit: Unit) -> None:
+    """Whatever is released: a run that finds no room for factors is charged like one that does."""
+    ratings = load("synthetic:10k")
+    solver = AlsSolver(unit=unit)
+    for epsilon in (0.1, 1000):
+        budget = Budget.from_epsilon(epsilon, 1e-5)
+        fit, plan = solver.fit(ratings, budget), solver.plan(ratings, budget)
+        charges = [[event.sampler_charge() for event in each] for each in (plan, fit.ledger.events)]
+        assert charges[0] == charges[1]
+    assert fit.known_items.factors.shape[1] > 0
+
+
+def test_small_budgets_train() -> None:
+    """64 factors at ε = 1e-4: this was refused after eighteen recorded events."""
+    fit = AlsSolver(factors=64).fit(random_ratings(2), Budget.from_epsilon(1e-4, 1e-5))
+    assert fit.ledger.status is Status.PROVEN
 
 
 @pytest.mark.filterwarnings("error")

@@ -22,7 +22,7 @@ from tacit.errors import InvalidParameter
 from tacit.paper.neighbours import Neighbour
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
-from tacit.privacy.mechanism import Gate
+from tacit.privacy.mechanism import Extent, Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import Session
@@ -59,7 +59,13 @@ def paper_histories(
     """
     if changed and len(neighbours) != 1:
         raise InvalidParameter("a changed world is that of one neighbour")
-    gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE, noise=noise, threads=threads)
+    gate = Gate(
+        budget=solver.claimed_budget(),
+        unit=Unit.VALUE,
+        noise=noise,
+        threads=threads,
+        extent=solver.extent(ratings.shape[0]),
+    )
     apart = np.isin(ratings.by_user.columns, [each.item for each in neighbours])
     rest = ratings.select(~apart)
     descent = PaperDescent(solver, rest, threads)
@@ -144,8 +150,14 @@ def gradient_history(
 
     Beside it, the μ of the events that the run booked.
     """
-    gate = Gate(budget=budget, unit=Unit.VALUE, noise=noise, threads=threads)
     descent = solver.descent(ratings, budget)
+    gate = Gate(
+        budget=budget,
+        unit=Unit.VALUE,
+        noise=noise,
+        threads=threads,
+        extent=Extent.of(query for query, _ in solver.asked(descent)),
+    )
     values, others = (
         descent.pairs.values(world, descent.grid, descent.middle)
         for world in (ratings, neighbour.ratings)

@@ -17,15 +17,22 @@ from tacit.privacy.units import Unit
 
 
 class Rows(StrEnum):
-    """What the rows of a released table are indexed by; it decides how a group adds up.
+    """Index of a released table's rows; it decides how a group composes.
 
-    The g ratings of one person fall on g different rows of an item table, each moving its own row
-    (√g together), but all on the same row of a user table or in the same total (g together).
+    The g ratings of one user fall on g different rows of a table by item or by rating, each moving
+    its own row (√g together), but all on the same row of a table by user or in the same total
+    (g together).
     """
 
     ITEMS = "items"
     USERS = "users"
     TOTAL = "total"
+    RATINGS = "ratings"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several ratings of one user move the same row."""
+        return self in (Rows.USERS, Rows.TOTAL)
 
 
 class Noise(StrEnum):
@@ -58,10 +65,10 @@ class GaussianRelease:
     noise
         Whether the noise was secure.
     coordinates
-        How many entries of the table one neighbouring change can touch.
+        Maximum number of entries that one neighbouring change can touch, known before the run.
     sampler_error, sampler_tail
-        How far the point masses of the implemented noise may be from ideal, relatively, and the
-        probability of the tail where they may be anything; 0 for ideal noise.
+        Maximum relative error of the point masses of the implemented noise, for every scale, and
+        the probability of the tail where they may be anything; 0 for ideal noise.
     flaw
         Why no valid proof supports `sensitivity`; None if one does.
     """
@@ -105,21 +112,25 @@ class GaussianRelease:
         return self.sensitivity / self.noise_scale
 
     def sampler_charge(self, group: int = 1) -> tuple[float, float]:
-        """Return λ and κ, what the sampler's error costs for `group` ratings of one person.
+        """Return λ and κ, the cost of the sampler's error for `group` ratings of one user.
+
+        κ includes the advantage of whoever could tell the cipher's keystream from uniform words.
 
         `sampler_error` holds for noise of up to `sampler.REACH` σ. A group can shift the same
         entries further, where the error grows with the square of the distance; λ is infinite where
-        nothing is proven any more. See docs/proofs/sampler.md.
+        nothing is proven. See docs/proofs/sampler.md.
         """
-        if self.sampler_error == 0:
-            return 0.0, group * self.coordinates * self.sampler_tail
-        together = self.rows is not Rows.ITEMS or self.unit is Unit.USER
-        reach = sampler.CORE + (group if together else 1) * self.mu
-        if reach > sampler.REACH_MAX:
-            return math.inf, group * self.coordinates * self.sampler_tail
-        error = min(0.5, self.sampler_error * max(1.0, reach / sampler.REACH) ** 2)
         coordinates = group * self.coordinates
-        return -coordinates * math.log1p(-error), coordinates * self.sampler_tail
+        tail = coordinates * self.sampler_tail
+        if self.sampler_error == 0:
+            return 0.0, tail
+        tail += sampler.CIPHER
+        together = self.rows.is_shared or self.unit is Unit.USER
+        reach = sampler.CORE + (group if together else 1) * self.mu
+        error = self.sampler_error * max(1.0, reach / sampler.REACH) ** 2
+        if reach > sampler.REACH_MAX or error >= 0.5:
+            return math.inf, tail
+        return -coordinates * math.log1p(-error), tail
 
 
 @dataclass(frozen=True, kw_only=True)

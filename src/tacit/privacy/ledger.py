@@ -34,7 +34,7 @@ VERSION = 2
 """The newest version. A ledger is written in the oldest that has all its events."""
 
 PATTERN_VERSION = 2
-"""The first version with events of type pattern."""
+"""The first version with events of type pattern, and with rows that are ratings."""
 
 
 class Status(StrEnum):
@@ -140,7 +140,8 @@ class Ledger:
     @property
     def version(self) -> int:
         """The oldest version of the format that has all events of this ledger."""
-        return PATTERN_VERSION if self.patterns else 1
+        by_rating = any(event.rows is Rows.RATINGS for event in self._gaussian())
+        return PATTERN_VERSION if self.patterns or by_rating else 1
 
     def ratios(self) -> list[tuple[float, int]]:
         """Return the (μ, count) pairs of the Gaussian events, equal ones together."""
@@ -155,10 +156,9 @@ class Ledger:
         group = _validate.positive_integer("group", group, "it counts ratings or people")
         if self.status is Status.NONE:
             raise InvalidParameter("something was released without noise: there is no finite mu")
-        by_row = self.unit is not Unit.USER
         events = self._gaussian()
         scaled = [
-            (event.mu, group if by_row and event.rows is Rows.ITEMS else group * group)
+            (event.mu, group * group if event.rows.is_shared or self.unit is Unit.USER else group)
             for event in events
         ]
         errors, tails = zip(*(event.sampler_charge(group) for event in events), strict=True)

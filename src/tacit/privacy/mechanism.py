@@ -8,7 +8,7 @@ import json
 import math
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from fractions import Fraction
 from typing import NoReturn
 
@@ -27,8 +27,65 @@ from tacit.privacy.query import BoundedQuery, JointMeasurement, Measurement
 from tacit.privacy.run_folder import TOGETHER_MAX, RunFolder
 from tacit.privacy.units import Unit
 
-RESERVE = {Unit.VALUE: 1e-5, Unit.RATING: 1e-5, Unit.USER: 1e-3}
-"""Share of ε and δ set aside for the sampler's error. A person can touch whole tables."""
+_ROOM = 1e-9
+"""Share of ε left for rounding in the certificate of a ledger that spends all of the rest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extent:
+    """Maximum size of all releases of a run together, fixed before the first of them.
+
+    The cost of the sampler's error follows from it (docs/proofs/sampler.md).
+
+    Attributes
+    ----------
+    coordinates
+        Numbers that one neighbouring change can touch.
+    releases
+        Tables.
+    numbers
+        Numbers in these tables.
+    """
+
+    coordinates: int
+    releases: int
+    numbers: int
+
+    @classmethod
+    def of(cls, queries: Iterable[BoundedQuery]) -> "Extent":
+        """Extent of releasing each of these queries once."""
+        queries = list(queries)
+        return cls(
+            coordinates=sum(query.coordinates for query in queries),
+            releases=len(queries),
+            numbers=sum(math.prod(query.shape) for query in queries),
+        )
+
+    def plus(self, other: "Extent") -> "Extent":
+        """Extent of both together."""
+        return Extent(
+            coordinates=self.coordinates + other.coordinates,
+            releases=self.releases + other.releases,
+            numbers=self.numbers + other.numbers,
+        )
+
+    def covers(self, other: "Extent") -> bool:
+        """Whether nothing of the other is larger."""
+        return all(own >= each for own, each in zip(astuple(self), astuple(other), strict=True))
+
+    @property
+    def error(self) -> float:
+        """λ of all coordinates."""
+        return -self.coordinates * math.log1p(-sampler.ERROR)
+
+    @property
+    def tail(self) -> float:
+        """κ of all coordinates and releases."""
+        return self.coordinates * sampler.TAIL + self.releases * sampler.CIPHER
+
+
+SMALL = Extent(coordinates=4096, releases=1024, numbers=2**28)
+"""Extent of a run whose releases were not planned."""
 
 
 class Gate:
@@ -37,8 +94,8 @@ class Gate:
     Parameters
     ----------
     budget
-        What all releases together may cost. A small share is set aside for the error of the
-        sampler; the certificate of the ledger never exceeds the budget.
+        What all releases together may cost. What the sampler's error could cost is set aside; the
+        certificate of the ledger never exceeds the budget.
     unit
         The unit that every query must be bounded under.
     noise
@@ -51,6 +108,8 @@ class Gate:
         towards the budget.
     threads
         How many threads draw noise; the result does not depend on it.
+    extent
+        Maximum size of all releases; more is refused.
     """
 
     def __init__(
@@ -62,14 +121,14 @@ class Gate:
         folder: RunFolder | None = None,
         position: int = 0,
         threads: int | None = None,
+        extent: Extent = SMALL,
     ) -> None:
         if noise is not None and folder is not None:
             raise InvalidParameter("give a noise source or a run folder, which has its own")
         self.budget = budget
         self.unit = Unit(unit)
-        self._reserve = RESERVE[self.unit]
-        rest = 1 - self._reserve
-        self.mu = calibrate(budget.epsilon * rest, budget.delta * rest)
+        self.extent = extent
+        self.mu = ideal_mu(budget, extent)
         self._folder = folder
         self._noise = folder.noise if folder else noise or SecureNoise()
         self._noise.claim()
@@ -80,12 +139,15 @@ class Gate:
         if not 0 <= position <= len(booked):
             raise NoiseReuse("the run cannot go on from events that its ledger does not have")
         self._position = position
-        self._spent = _Spent()
+        # μ² exactly, so that many small shares may add up to just 1.
+        self._square, self._drawn = Fraction(0), Extent(coordinates=0, releases=0, numbers=0)
         for event in booked[:position]:
             if isinstance(event, ExactRelease) or event.unit is not self.unit:
                 raise NoiseReuse("the ledger of the run holds what this gate never books")
             if isinstance(event, GaussianRelease):
-                self._spent = self._after(event, self._spent)
+                self._square = self._after(event, self._square)
+                skipped = Extent(coordinates=event.coordinates, releases=1, numbers=0)
+                self._drawn = self._drawn.plus(skipped)
 
     def __reduce__(self) -> NoReturn:
         raise NoiseReuse("a gate cannot be copied: both copies would draw the same noise")
@@ -127,16 +189,24 @@ class Gate:
             rows=query.rows,
             noise=self._noise.kind,
             coordinates=query.coordinates,
-            sampler_error=sampler.relative_error(sigma),
+            sampler_error=sampler.ERROR,
             sampler_tail=sampler.TAIL,
             flaw=query.flaw,
         )
 
-    def check(self, events: Iterable[GaussianRelease]) -> None:
-        """Raise `BudgetExceeded` if the budget does not cover all of these; books nothing."""
-        spent = _Spent()
+    def plan_all(self, asked: Iterable[tuple[BoundedQuery, float]]) -> list[GaussianRelease]:
+        """Events of releasing all of these queries with their shares of μ².
+
+        Raises if the gate would refuse one of them; records nothing.
+        """
+        asked = list(asked)
+        extent, square = Extent.of(query for query, _ in asked), Fraction(0)
+        if not self.extent.covers(extent):
+            raise BudgetExceeded(_TOO_LARGE)
+        events = [self.plan(query, share) for query, share in asked]
         for event in events:
-            spent = self._after(event, spent)
+            square = self._after(event, square)
+        return events
 
     def noise_scale(self, query: BoundedQuery, share: float) -> float:
         """Return the noise scale of a release, in the units of what it returns; public."""
@@ -196,11 +266,14 @@ class Gate:
             if sums.shape != query.shape or sums.dtype != np.int64:
                 raise InvalidParameter("a measurement must give 64-bit integers of its shape")
         with self._lock:
-            position, spent = self._position, self._spent
+            position, square = self._position, self._square
             if any(isinstance(event, PatternRelease) for event in self._ledger.events[:position]):
                 raise InvalidParameter("the pattern is published after the last release")
             for event in events:
-                spent = self._after(event, spent)
+                square = self._after(event, square)
+            drawn = self._drawn.plus(Extent.of(queries))
+            if not self.extent.covers(drawn):
+                raise BudgetExceeded(_TOO_LARGE)
             self._noise.secret()  # raises if the noise cannot be used, before anything is booked
             self._book(position, events)
             if self._folder:
@@ -209,7 +282,7 @@ class Gate:
                     for place, (query, sums) in enumerate(zip(queries, tables, strict=True))
                 ]
                 self._folder.bind(position, uses)
-            self._spent = spent
+            self._square, self._drawn = square, drawn
             self._position = position + len(events)
             drafts = [
                 _Draft(position + place, query, event, sums)
@@ -246,24 +319,14 @@ class Gate:
             if self._folder:
                 self._folder.erase_key()
 
-    def _after(self, event: GaussianRelease, before: "_Spent") -> "_Spent":
-        """Return the cost after `event`, or raise if the budget does not cover it."""
-        spent = before.plus(event)
-        if spent.square > Fraction(self.mu * (1 + MARGIN)) ** 2:
+    def _after(self, event: GaussianRelease, before: Fraction) -> Fraction:
+        """μ² after `event`; raises if the budget does not cover it."""
+        square = before + Fraction(event.mu) ** 2
+        if square > Fraction(self.mu * (1 + MARGIN)) ** 2:
             raise BudgetExceeded(
-                "the shares of the releases add up to more than the budget; nothing was released"
+                "the shares of the releases add up to more than the budget; this one was not made"
             )
-        reserve = self._reserve / 4
-        if spent.error > reserve * min(1.0, self.budget.epsilon):
-            raise BudgetExceeded(
-                "the releases touch too many coordinates for the share set aside for the "
-                "sampler's error; nothing was released"
-            )
-        if spent.tail > reserve * self.budget.delta:
-            raise BudgetExceeded(
-                f"delta = {self.budget.delta:g} is too small for the sampler's tail; use 1e-30"
-            )
-        return spent
+        return square
 
     def _noised(self, drafts: list["_Draft"]) -> tuple[npt.NDArray[np.float64], ...]:
         """Return exact sums with noise. The blocks of all tables are shared among the threads."""
@@ -275,6 +338,35 @@ class Gate:
 
         _parallel.for_ranges(work, len(blocks), size=1, threads=self._threads)
         return tuple(draft.released for draft in drafts)
+
+
+_TOO_LARGE = (
+    "the releases touch more coordinates, tables or numbers than the run planned for; this one was "
+    "not made"
+)
+
+
+def ideal_mu(budget: Budget, extent: Extent) -> float:
+    """Largest μ of ideal noise for which the certificate stays within the budget."""
+    if extent.numbers > sampler.NUMBERS_MAX:
+        raise InvalidParameter(
+            f"a run may draw at most {sampler.NUMBERS_MAX:,} numbers, this one {extent.numbers:,}; "
+            "use fewer iterations or factors"
+        )
+    epsilon = (budget.epsilon - 2 * extent.error) * (1 - _ROOM)
+    delta = (budget.delta - extent.tail) * math.exp(-extent.error) * (1 - _ROOM)
+    if epsilon < budget.epsilon / 2:
+        raise InvalidParameter(
+            f"epsilon = {budget.epsilon:g} is too small: the sampler's error on "
+            f"{extent.coordinates:,} coordinates would cost {2 * extent.error:.2g} of it; use a "
+            "larger epsilon, or fewer items, factors or iterations"
+        )
+    if delta < budget.delta / 2:
+        raise InvalidParameter(
+            f"delta = {budget.delta:g} is too small: the cipher and the sampler's tail would cost "
+            f"{extent.tail:.2g} of it; 1e-10 is small enough for any data"
+        )
+    return calibrate(epsilon, delta)
 
 
 class _Draft:
@@ -313,17 +405,3 @@ class _Alone:
         self, values: npt.NDArray[np.int32], threads: int | None = None
     ) -> tuple[npt.NDArray[np.int64], ...]:
         return (self.measurement.exact(values, threads),)
-
-
-@dataclass(frozen=True)
-class _Spent:
-    """A running total: μ² exactly, so that many small shares may add up to just 1."""
-
-    square: Fraction = Fraction(0)
-    error: float = 0.0
-    tail: float = 0.0
-
-    def plus(self, event: GaussianRelease) -> "_Spent":
-        error, tail = event.sampler_charge()
-        square = self.square + Fraction(event.mu) ** 2
-        return _Spent(square=square, error=self.error + error, tail=self.tail + tail)

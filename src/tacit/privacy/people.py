@@ -186,6 +186,8 @@ class PersonSums:
         Grid of the ratings.
     limit
         Residuals are cut to this, in steps of the grid.
+    width
+        Columns to record, at least those there are: what was planned for before the first release.
     portable
         Use no special instructions in the pass; its result is the same.
     """
@@ -199,6 +201,7 @@ class PersonSums:
         mean: float,
         values: ValueGrid,
         limit: int,
+        width: int = 1,
         portable: bool = False,
     ) -> None:
         _validate.positive_integer("limit", limit, "it counts steps of the grid")
@@ -209,18 +212,17 @@ class PersonSums:
         # Items only predict here; the constant feature does not.
         lengths = np.linalg.norm(items.rows, axis=1)
         self._offered = Side(items.rows, 1 / np.maximum(lengths, 1e-6), items.rows[:, 0])
-        limit, width = self._pass.limit, items.width
+        limit, planned = self._pass.limit, max(width, items.width)
         self._bits = bits = square_bits(limit)
-        triangle = width * (width + 1) // 2
         self.queries = (
             BoundedQuery(
                 purpose=f"{purpose}, sums by item",
                 unit=Unit.USER,
                 rows=Rows.ITEMS,
-                shape=(people.items, width),
+                shape=(people.items, items.width),
                 exponent=values.exponent - (NORM.bit_length() - 1),
                 sensitivity=float(limit * NORM),
-                coordinates=people.items * width,
+                coordinates=people.items * planned,
                 magnitude=PEOPLE_MAX * limit * NORM,
                 reason="each of a person's n residuals is cut and multiplied with a feature row "
                 "of length 1/√n at most",
@@ -229,10 +231,10 @@ class PersonSums:
                 purpose=f"{purpose}, products of features",
                 unit=Unit.USER,
                 rows=Rows.TOTAL,
-                shape=(1, triangle),
+                shape=(1, _triangle(items.width)),
                 exponent=-2 * (NORM.bit_length() - 1),
                 sensitivity=float(NORM**2),
-                coordinates=triangle,
+                coordinates=_triangle(planned),
                 magnitude=PEOPLE_MAX * NORM**2,
                 reason="a person adds the products of one feature row of length 1 at most",
             ),
@@ -271,3 +273,8 @@ class PersonSums:
         )
         means = (squares << self._bits) // np.maximum(people.counts, 1)
         return sums, triangle.astype(np.int64)[None, :], means.sum().reshape(1, 1)
+
+
+def _triangle(width: int) -> int:
+    """Entries of a symmetric matrix on and above its diagonal."""
+    return width * (width + 1) // 2

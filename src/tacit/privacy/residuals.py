@@ -313,6 +313,8 @@ class ResidualSums:
         What neighbours differ by: the value of a rating, or a rating.
     has_squares
         Whether there is a third table, the sum of squared residuals.
+    width
+        Columns to record, at least those there are: what was planned for before the first release.
     portable
         Use no special instructions; the result is the same.
     """
@@ -330,6 +332,7 @@ class ResidualSums:
         limit: int | None = None,
         unit: Unit = Unit.VALUE,
         has_squares: bool = False,
+        width: int = 1,
         portable: bool = False,
     ) -> None:
         if users.width != items.width or (len(users.base), len(items.base)) != pairs.shape:
@@ -339,6 +342,7 @@ class ResidualSums:
         if unit is Unit.USER:
             raise InvalidParameter("one person is in many rows of these sums; use PersonSums")
         self._unit, self._has_squares = unit, has_squares
+        self._width = max(width, users.width)
         self.queries: tuple[BoundedQuery, ...] = (
             self._query(purpose, Rows.USERS, pairs.user_counts, pairs.shape[1]),
             self._query(purpose, Rows.ITEMS, pairs.item_counts, pairs.shape[0]),
@@ -369,7 +373,7 @@ class ResidualSums:
             shape=(counts.size, self._users.width),
             exponent=grid.exponent - (NORM.bit_length() - 1),
             sensitivity=float(change * NORM),
-            coordinates=self._users.width,
+            coordinates=self._width,
             magnitude=max(1, most) * limit * NORM,
             reason=reason,
         )

@@ -26,7 +26,7 @@ from typing import Any
 
 from tacit import _files, _json
 from tacit.errors import InvalidDocument, NoiseReuse
-from tacit.privacy.events import Event, Noise, PatternRelease, event_to_dict
+from tacit.privacy.events import Event, Noise, PatternRelease, Rows, event_to_dict
 from tacit.privacy.ledger import FORMAT, PATTERN_VERSION, VERSION, Ledger
 from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import NoiseSource, SecureNoise
@@ -217,8 +217,11 @@ def read_journal(path: Path, *, repair: bool = False) -> Ledger:
     if header.get("format") != FORMAT or header.get("version") not in (1, VERSION):
         raise InvalidDocument(f"{path} does not begin with a ledger's header")
     # The header was written before it was known which events would follow.
-    has_patterns = any(event.get("type") == PatternRelease.type for event in events)
-    version = PATTERN_VERSION if has_patterns else 1
+    is_second = any(
+        event.get("type") == PatternRelease.type or event.get("rows") == Rows.RATINGS
+        for event in events
+    )
+    version = PATTERN_VERSION if is_second else 1
     return Ledger.from_dict(header | {"version": version, "events": events})
 
 

@@ -34,7 +34,7 @@ from tacit.solvers.contract import (
     settings,
 )
 from tacit.solvers.hidden import fit_hidden, plan_hidden
-from tacit.solvers.run import Run, State
+from tacit.solvers.run import Asked, Run, State, planned
 
 FACTORS_MAX = 128
 
@@ -123,11 +123,10 @@ class AlsSolver:
             return fit_hidden(self, self.unit, ratings, budget, session, **self._descent)
         budget = needed_budget(self, budget)
         run = Run(session)
-        gate = run.gate(Unit.VALUE, budget)
         if self.uncertainty and ratings.scale.range > RANGE_MAX:
             raise InvalidParameter(f"uncertainty needs a scale no wider than {RANGE_MAX:,.0f}")
         model = self._model(ratings, session)
-        self._planned(model, gate)  # refuses what cannot be, before anything is released
+        gate = run.gate(Unit.VALUE, budget, self._asked(model))
         door = _Door(gate, {side: model.values(ratings, side) for side in Side})
 
         def step(number: int, state: State) -> State:
@@ -167,12 +166,16 @@ class AlsSolver:
         """
         if self.unit is not Unit.VALUE:
             return plan_hidden(self, self.unit, ratings, budget, **self._descent)
-        gate = Gate(budget=needed_budget(self, budget), unit=Unit.VALUE)
-        return self._planned(self._model(ratings, PLAIN), gate)
+        model = self._model(ratings, PLAIN)
+        budget = needed_budget(self, budget)
+        events: list[Event] = [*planned(Unit.VALUE, budget, self._asked(model))]
+        if model.has_mask:
+            events.append(PatternRelease(purpose=_PATTERN, unit=Unit.VALUE))
+        return events
 
-    def _planned(self, model: Model, gate: Gate) -> list[Event]:
-        """Return all events, or raise if the gate could not release one of them."""
-        planned: list[Event] = []
+    def _asked(self, model: Model) -> Asked:
+        """All queries, as they are before anything is released, with their shares of μ²."""
+        asked: list[tuple[BoundedQuery, float]] = []
         kinds: dict[Used, dict[Side | Total, BoundedQuery]] = {}
         for number in range(1 + self._rounds):
             used = _used(model, number)
@@ -181,10 +184,8 @@ class AlsSolver:
             for what, share in self._shares(number):
                 query = kinds[used][what]
                 purpose = self._purpose(number) + query.purpose
-                planned.append(gate.plan(replace(query, purpose=purpose), share))
-        if model.has_mask:
-            planned.append(PatternRelease(purpose=_PATTERN, unit=Unit.VALUE))
-        return planned
+                asked.append((replace(query, purpose=purpose), share))
+        return asked
 
     @property
     def _rounds(self) -> int:

@@ -99,6 +99,7 @@ class RatingDescent(GradientDescent):
             ),
             unit=Unit.RATING,
             has_squares=True,
+            width=1 + self._steps.factors,
         )
         return sums, (self._share, self._share, _SQUARE_SHARE / self._steps.iterations)
 

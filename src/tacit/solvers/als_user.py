@@ -123,6 +123,7 @@ class UserDescent:
             mean=float(state["mean"]),
             values=self._grid,
             limit=self._cut.limit(deviation, self._grid, self._ratio),
+            width=1 + self._steps.factors,
         )
         return sums, (self._share, _PRODUCT_SHARE / count, _SQUARE_SHARE / count)
 

@@ -16,7 +16,6 @@ from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event, Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
-from tacit.privacy.mechanism import Gate
 from tacit.privacy.query import WeightedSums
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import (
@@ -30,7 +29,7 @@ from tacit.solvers.contract import (
 )
 from tacit.solvers.hidden import fit_hidden, plan_hidden
 from tacit.solvers.mask_features import rated_pairs
-from tacit.solvers.run import Run, State
+from tacit.solvers.run import Run, State, planned
 
 Vector = npt.NDArray[np.float64]
 
@@ -84,9 +83,9 @@ class BiasSolver:
             return fit_hidden(self, self.unit, ratings, budget, session, **_HIDDEN)
         check_budget(self, budget)
         run = Run(session)
-        door = run.door(Unit.VALUE, budget)
         grid = ValueGrid.for_scale(ratings.scale.low, ratings.scale.high)
         tables = [_sums(ratings, number, grid) for number in (0, 1)]
+        door = run.door(Unit.VALUE, budget, [(table.query, SHARE) for table in tables])
 
         def step(number: int, state: State) -> State:
             side = (ratings.by_item, ratings.by_user)[number]
@@ -120,9 +119,9 @@ class BiasSolver:
         check_budget(self, budget)
         if budget is None:
             return []
-        gate = Gate(budget=budget, unit=Unit.VALUE)
         grid = ValueGrid.for_scale(ratings.scale.low, ratings.scale.high)
-        return [gate.plan(_sums(ratings, side, grid).query, SHARE) for side in (0, 1)]
+        asked = [(_sums(ratings, side, grid).query, SHARE) for side in (0, 1)]
+        return [*planned(Unit.VALUE, budget, asked)]
 
     def _solve(
         self, ratings: Ratings, sums: tuple[Vector, Vector], noise: Vector

@@ -25,7 +25,6 @@ from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.grid import ValueGrid
-from tacit.privacy.mechanism import Gate
 from tacit.privacy.residuals import RatedPairs, ResidualSums, Side, value_levels
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import (
@@ -39,7 +38,7 @@ from tacit.solvers.contract import (
     settings,
 )
 from tacit.solvers.descent import WIDTH, Rows, Steps
-from tacit.solvers.run import Run, State
+from tacit.solvers.run import Asked, Run, State, planned
 
 FACTORS_MAX = 4096
 
@@ -88,8 +87,8 @@ class GradientSolver:
         check_ratings(ratings)
         check_budget(self, budget)
         run = Run(session)
-        door = run.door(Unit.VALUE, budget)
         descent = self.descent(ratings, budget)
+        door = run.door(Unit.VALUE, budget, self.asked(descent))
         values = descent.pairs.values(ratings, descent.grid, descent.middle)
 
         def step(number: int, state: State) -> State:
@@ -128,10 +127,13 @@ class GradientSolver:
         check_budget(self, budget)
         if budget is None:
             return []
-        gate, descent = Gate(budget=budget, unit=Unit.VALUE), self.descent(ratings, budget)
+        return planned(Unit.VALUE, budget, self.asked(self.descent(ratings, budget)))
+
+    def asked(self, descent: "GradientDescent") -> Asked:
+        """All queries with their shares of μ²; they do not depend on what is released."""
         sides = descent.sides(descent.begin(PLAIN))
         return [
-            gate.plan(query, self.share)
+            (query, self.share)
             for number in range(self.iterations)
             for query in descent.sums(number, *sides).queries
         ]

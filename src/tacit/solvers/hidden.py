@@ -3,12 +3,11 @@
 from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event
-from tacit.privacy.mechanism import Gate
 from tacit.privacy.units import Unit
 from tacit.solvers.als_rating import RatingDescent
 from tacit.solvers.als_user import UserDescent
 from tacit.solvers.contract import Fit, Profiles, Session, Solver, needed_budget, settings
-from tacit.solvers.run import Run, planned
+from tacit.solvers.run import Run, asked_by, planned
 
 _KINDS: dict[Unit, type[RatingDescent] | type[UserDescent]] = {
     Unit.RATING: RatingDescent,
@@ -29,9 +28,8 @@ def fit_hidden(
     """Train under a unit that hides who rated what. Reads private data; see `Fit`."""
     budget = needed_budget(solver, budget)
     run = Run(session)
-    gate = run.gate(unit, budget)
     descent = _KINDS[unit](ratings, budget, factors, iterations)
-    planned(descent, gate)  # refuses what cannot be, before anything is released
+    gate = run.gate(unit, budget, asked_by(descent))
     state = run.descend(descent, gate, descent.values(ratings))
     ledger = run.finish()
     if isinstance(descent, RatingDescent):
@@ -78,4 +76,4 @@ def plan_hidden(
     """
     budget = needed_budget(solver, budget)
     descent = _KINDS[unit](ratings, budget, factors, iterations)
-    return [*planned(descent, Gate(budget=budget, unit=unit))]
+    return [*planned(unit, budget, asked_by(descent))]

@@ -14,7 +14,6 @@ from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease, Rows
 from tacit.privacy.grid import FeatureGrid, ValueGrid
-from tacit.privacy.mechanism import Gate
 from tacit.privacy.query import WeightedSums
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import (
@@ -29,7 +28,7 @@ from tacit.solvers.contract import (
 )
 from tacit.solvers.least_squares import BIAS_RIDGE, PRIOR_RATINGS, LeastSquares, Ridge
 from tacit.solvers.non_private import FACTORS_MAX
-from tacit.solvers.run import Run, State
+from tacit.solvers.run import Run, State, planned
 
 SHARE = 1 - 2.0**-40
 """The share of μ² of the one release."""
@@ -71,8 +70,8 @@ class InputPerturbationSolver:
         check_ratings(ratings)
         check_budget(self, budget)
         run = Run(session)
-        door = run.door(Unit.VALUE, budget)
         table, grid = _all_ratings(ratings)
+        door = run.door(Unit.VALUE, budget, [(table.query, SHARE)])
         scale = ratings.scale
         values = grid.quantise(scale.decode(ratings.by_user.codes))
         kept: dict[str, LeastSquares] = {}
@@ -106,7 +105,7 @@ class InputPerturbationSolver:
         check_budget(self, budget)
         if budget is None:
             return []
-        return [Gate(budget=budget, unit=Unit.VALUE).plan(_all_ratings(ratings)[0].query, SHARE)]
+        return planned(Unit.VALUE, budget, [(_all_ratings(ratings)[0].query, SHARE)])
 
     def _squares(
         self, ratings: Ratings, noised: np.ndarray, noise: float, session: Session
@@ -136,7 +135,7 @@ def _all_ratings(ratings: Ratings) -> tuple[WeightedSums, ValueGrid]:
     count = len(ratings)
     table = WeightedSums(
         purpose="every rating",
-        rows=Rows.ITEMS,
+        rows=Rows.RATINGS,
         starts=np.arange(count + 1, dtype=np.int64),
         columns=np.zeros(count, dtype=np.int32),
         features=np.full((1, 1), features.bound, dtype=np.int32),

@@ -27,7 +27,7 @@ from tacit.privacy.accounting.renyi import mu_at_zcdp
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.grid import ValueGrid
-from tacit.privacy.mechanism import Gate
+from tacit.privacy.mechanism import Extent, Gate, ideal_mu
 from tacit.privacy.query import BoundedQuery
 from tacit.privacy.residuals import (
     NORM,
@@ -49,7 +49,7 @@ from tacit.solvers.contract import (
     settings,
 )
 from tacit.solvers.gradient import FACTORS_MAX
-from tacit.solvers.run import Run, State
+from tacit.solvers.run import Asked, Run, State, planned
 
 Rows = npt.NDArray[np.float64]
 
@@ -152,8 +152,9 @@ class PaperSolver:
         check_ratings(ratings)
         solver = self.with_epsilon_i(budget)
         run = Run(session)
-        gate = run.gate(Unit.VALUE, solver.claimed_budget())
         descent = PaperDescent(solver, ratings, session.threads)
+        asked = solver._asked(descent, ratings.shape[0])
+        gate = run.gate(Unit.VALUE, solver.claimed_budget(), asked)
         values = descent.values(ratings)
 
         def step(number: int, state: State) -> State:
@@ -179,14 +180,28 @@ class PaperSolver:
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
         """Return the events that `fit` would book. Reads public facts only."""
         solver = self.with_epsilon_i(budget)
-        gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE)
         descent = PaperDescent(replace(solver, centre=Centre.NONE), ratings)
-        query = descent.measurement(0, descent.begin(PLAIN)).query
-        query = replace(query, flaw=solver._flaw(ratings.scale.range))
-        return [
-            gate.plan(replace(query, purpose=_purpose(number)), solver.share(gate))
-            for number in range(solver.iterations)
+        flaw = solver._flaw(ratings.scale.range)
+        asked = [
+            (replace(query, flaw=flaw), share)
+            for query, share in solver._asked(descent, ratings.shape[0])
         ]
+        return planned(Unit.VALUE, solver.claimed_budget(), asked)
+
+    def _asked(self, descent: "PaperDescent", users: int) -> Asked:
+        """All queries with the share of μ² that gives them the paper's noise."""
+        query = descent.measurement(0, descent.begin(PLAIN)).query
+        share = (self._ratio / ideal_mu(self.claimed_budget(), self.extent(users))) ** 2
+        return [
+            (replace(query, purpose=_purpose(number)), share) for number in range(self.iterations)
+        ]
+
+    def extent(self, users: int) -> Extent:
+        """Extent of all iterations together."""
+        coordinates = self.factors * self.iterations
+        return Extent(
+            coordinates=coordinates, releases=self.iterations, numbers=users * coordinates
+        )
 
     @property
     def _ratio(self) -> float:

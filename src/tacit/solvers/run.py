@@ -12,13 +12,16 @@ import numpy.typing as npt
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.mechanism import Gate
+from tacit.privacy.mechanism import Extent, Gate
 from tacit.privacy.open_door import OpenDoor
-from tacit.privacy.query import JointMeasurement
+from tacit.privacy.query import BoundedQuery, JointMeasurement
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import PLAIN, Session
 
 State = dict[str, npt.NDArray[np.float64]]
+
+Asked = Sequence[tuple[BoundedQuery, float]]
+"""Queries with their shares of μ²."""
 
 CHECKPOINT_SECONDS = 10.0
 """How often the state of a run with a folder is kept."""
@@ -63,8 +66,11 @@ class Run:
             self._state = state
         self._door: Gate | OpenDoor | None = None
 
-    def gate(self, unit: Unit, budget: Budget) -> Gate:
-        """Return the gate that private sums leave through."""
+    def gate(self, unit: Unit, budget: Budget, asked: Asked) -> Gate:
+        """Gate for the private sums of a run that asks for these queries, or for smaller ones.
+
+        Raises if it could not release all of them, before anything is released.
+        """
         session = self._session
         self._door = gate = session.make_gate(
             budget=budget,
@@ -73,7 +79,9 @@ class Run:
             folder=session.folder,
             position=self._position,
             threads=session.threads,
+            extent=Extent.of(query for query, _ in asked),
         )
+        gate.plan_all(asked)
         return gate
 
     def open_door(self, unit: Unit) -> OpenDoor:
@@ -82,9 +90,9 @@ class Run:
         self._door = door = OpenDoor(unit=unit, folder=session.folder, threads=session.threads)
         return door
 
-    def door(self, unit: Unit, budget: Budget | None) -> Gate | OpenDoor:
+    def door(self, unit: Unit, budget: Budget | None, asked: Asked) -> Gate | OpenDoor:
         """Return a gate if there is a budget, and the open door if not."""
-        return self.gate(unit, budget) if budget else self.open_door(unit)
+        return self.gate(unit, budget, asked) if budget else self.open_door(unit)
 
     @property
     def _made(self) -> Gate | OpenDoor:
@@ -156,20 +164,21 @@ class Run:
             self._session.folder.save_state(position, content.getvalue())
 
 
-def planned(descent: Descent, gate: Gate) -> list[GaussianRelease]:
-    """Return what a descent would book if nothing that it learns changed what it asks for.
-
-    Raises if the gate could not release all of it.
-    """
+def asked_by(descent: Descent) -> Asked:
+    """Queries of a descent with their shares of μ²; those it will ask for are no larger."""
     state = descent.begin(PLAIN)
     asked = [descent.ask(number, state) for number in range(descent.steps)]
-    events = [
-        gate.plan(query, share)
+    return [
+        (query, share)
         for measurement, shares in asked
         for query, share in zip(measurement.queries, shares, strict=True)
     ]
-    gate.check(events)
-    return events
+
+
+def planned(unit: Unit, budget: Budget, asked: Asked) -> list[GaussianRelease]:
+    """Events of a run that asks for these queries; raises if its gate would refuse one."""
+    gate = Gate(budget=budget, unit=unit, extent=Extent.of(query for query, _ in asked))
+    return gate.plan_all(asked)
 
 
 def _unpack(content: bytes) -> State | None:

@@ -5,8 +5,9 @@ of probability κ, and let one neighbouring change touch n coordinates. With
 
     λ = −n ln(1 − γ),    κ_n = n κ,
 
-an ideal guarantee (ε, δ) becomes (ε + 2λ, e^λ δ + κ_n); see docs/proofs/sampler.md. λ and κ_n add
-up over releases. Nothing here reads private data.
+an ideal guarantee (ε, δ) becomes (ε + 2λ, e^λ δ + κ_n); see docs/proofs/sampler.md. κ_n also holds
+the advantage in telling the cipher's keystream from uniform words, once for each release. λ and κ_n
+add up over releases. Nothing here reads private data.
 """
 
 import math
@@ -37,7 +38,8 @@ class Spend:
         inner = (delta - self.tail * _RAISE) * math.exp(-self.error) / _RAISE
         if inner <= 0:
             raise InvalidParameter(
-                f"delta must exceed the sampler's tail of {self.tail:g}, got {delta}; use 1e-30"
+                f"delta must exceed {self.tail:.2g}, which the cipher and the sampler's tail cost, "
+                f"got {delta:g}; 1e-10 is small enough for any data"
             )
         return (gaussian.epsilon_upper(inner, self.mu) + 2 * self.error) * _RAISE
 

@@ -1,12 +1,12 @@
-"""What is proven of the sampler of integer Gaussian noise, `tacit._core.Ziggurat`.
+"""Proven bounds on the error of the integer Gaussian sampler, `tacit._core.Ziggurat`.
 
-The constants are those of docs/proofs/sampler.md. Nothing here reads private data.
+The constants are those of docs/proofs/sampler.md. Pure Python, so that a certificate can be checked
+without the compiled sampler; a test compares the range of scales with the compiled one's.
 """
 
-from tacit import _core
 from tacit.errors import InvalidParameter
 
-SIGMA_MIN, SIGMA_MAX = _core.SIGMA_MIN, _core.SIGMA_MAX
+SIGMA_MIN, SIGMA_MAX = 2.0**20, 2.0**48
 """Range of noise scales, in grid steps, that the sampler is proven for."""
 
 CORE, REACH, REACH_MAX = 14.0, 24.0, 150.0
@@ -19,6 +19,13 @@ RATIO_MAX = REACH - CORE
 TAIL = 2e-44
 """Bound on the probability of |k| > CORE·σ."""
 
+NUMBERS_MAX = 2**32
+"""Most numbers drawn under one key. Their keystream has fewer than 2^32 blocks of the cipher."""
+
+CIPHER = 2.0**-64
+"""Bound on the advantage in telling a run's keystream from uniform words, charged to δ once for
+each release. Half of it is that blocks of a cipher never repeat, half an assumption on AES-256."""
+
 
 def check_scale(sigma: float) -> None:
     """Raise unless the sampler can draw noise of scale σ, in grid steps."""
@@ -30,5 +37,10 @@ def check_scale(sigma: float) -> None:
 
 
 def relative_error(sigma: float) -> float:
-    """Return the bound γ on the relative error of every point mass with |k| ≤ 24σ."""
+    """Bound γ on the relative error of every point mass with |k| ≤ 24σ."""
     return 1e-12 + 25 / (sigma * sigma)
+
+
+ERROR = relative_error(SIGMA_MIN)
+"""Bound γ for every scale. It is what events record: a scale may depend on earlier releases, and
+the cost of the sampler must be known before the first of them."""
