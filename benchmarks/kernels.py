@@ -26,7 +26,7 @@ from tacit.privacy.query import WeightedSums
 from tacit.privacy.residuals import RatedPairs, ResidualSums, Side
 from tacit.privacy.residuals_reference import reference_tables
 from tacit.recommend.top import Catalogue
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.least_squares import LeastSquares, Ridge
 from tacit.solvers.paper import VALUE_LEVELS
 from tests.solvers.test_posterior import Problem
@@ -155,7 +155,7 @@ def _weighted_sums(ratings: Ratings, factors: int, _: float) -> tuple[str, Row]:
 def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     values = ratings.values() - np.float32(MEAN)
     ridge = Ridge(weighted=0.03, fixed=6.0, bias=4.0)
-    squares = LeastSquares(ratings, values, factors, ridge, Session(threads=THREADS))
+    squares = LeastSquares(ratings, values, factors, ridge, Seeds(), THREADS)
     state = squares.step(0, squares.begin())
     side, others = ratings.by_user, state["items"].copy()
     others[:, 0] = 1

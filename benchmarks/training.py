@@ -18,7 +18,7 @@ from tacit.data.ratings import Ratings
 from tacit.errors import TacitError
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import PLAIN
+from tacit.solvers.contract import Seeds
 from tacit.solvers.paper import PaperDescent, PaperSolver
 
 # Milliseconds per iteration by the number of factors, ε_i = 0.5: figure 16 of the paper.
@@ -72,7 +72,7 @@ def paper_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
         budget=solver.claimed_budget(), unit=Unit.VALUE, extent=solver.extent(ratings.shape[0])
     )
     descent = PaperDescent(solver, ratings)
-    values, state = descent.values(ratings), descent.begin(PLAIN)
+    values, state = descent.values(ratings), descent.begin(Seeds())
 
     def iterate() -> None:
         measurement = descent.measurement(0, state)

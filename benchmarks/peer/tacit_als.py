@@ -6,7 +6,7 @@ from protocol import SEED, Factors, Stopwatch, Task
 
 from tacit.data.ratings import Ratings, filed
 from tacit.data.scale import Scale
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.least_squares import BIAS_RIDGE, PRIOR_RATINGS, LeastSquares, Ridge
 
 task = Task.read()
@@ -38,8 +38,9 @@ values = ratings.values()
 mean = float(np.mean(values, dtype=np.float64))
 weighted = task.regularization * scale.range / 4
 ridge = Ridge(weighted=weighted, fixed=PRIOR_RATINGS * weighted, bias=BIAS_RIDGE)
-session = Session(seed=SEED, threads=task.threads)
-squares = LeastSquares(ratings, values - np.float32(mean), task.rank, ridge, session)
+squares = LeastSquares(
+    ratings, values - np.float32(mean), task.rank, ridge, Seeds(seed=SEED), task.threads
+)
 state = squares.begin()
 for number in range(task.passes):
     state = squares.step(number, state)

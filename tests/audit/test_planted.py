@@ -92,6 +92,48 @@ def no_clipping(patch: Patch) -> None:
     patch.setattr(clipped.ClippedSums, "__init__", init)
 
 
+def less_recorded(patch: Patch) -> None:
+    """The gate records and draws 0.8 of every sensitivity: all of it fits together."""
+    original = mechanism.Gate.plan
+
+    def plan(self: Any, query: Any, share: float) -> Any:
+        event = original(self, query, share)
+        return replace(
+            event, sensitivity=0.8 * event.sensitivity, noise_scale=0.8 * event.noise_scale
+        )
+
+    patch.setattr(mechanism.Gate, "plan", plan)
+
+
+@pytest.mark.parametrize("name", ["bias", "gradient", "als"])
+def test_a_gate_that_records_less_than_a_query_states_is_caught(
+    name: str, monkeypatch: Patch
+) -> None:
+    less_recorded(monkeypatch)
+    assert {"bounded", "recorded bounds"} <= set(failed(name))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"coordinates": 1},
+        {"rows": Rows.ITEMS},
+        {"purpose": "something else"},
+        {"flaw": "there is a gap"},
+    ],
+)
+def test_an_event_that_differs_from_its_query_is_caught(
+    change: dict[str, Any], monkeypatch: Patch
+) -> None:
+    original = mechanism.Gate.plan
+    monkeypatch.setattr(
+        mechanism.Gate,
+        "plan",
+        lambda self, query, share: replace(original(self, query, share), **change),
+    )
+    assert "recorded bounds" in failed("als")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "name", "check"),
@@ -169,21 +211,13 @@ def test_the_same_noise_in_two_blocks_is_caught(monkeypatch: Patch) -> None:
 
 
 def test_a_predictable_generator_is_caught(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(
-        SecureNoise, "__init__", lambda self: NoiseSource.__init__(self, bytes(32), Noise.SECURE)
-    )
+    monkeypatch.setattr(SecureNoise, "__init__", lambda self: self._begin(bytes(32)))
     for name in ("bias", "gradient", "als"):
         assert "fresh noise in every run" in failed(name)
 
 
 def test_noise_for_tests_is_caught(monkeypatch: Patch) -> None:
-    original = SecureNoise.__init__
-
-    def init(self: SecureNoise) -> None:
-        original(self)
-        self._kind = Noise.TEST
-
-    monkeypatch.setattr(SecureNoise, "__init__", init)
+    monkeypatch.setattr(SecureNoise, "_kind", Noise.TEST)
     assert failed("bias") == ["secure source"]
 
 

@@ -8,7 +8,7 @@ import pytest
 from tacit import _core
 from tacit.errors import InvalidParameter, NoiseReuse
 from tacit.privacy.events import Noise
-from tacit.privacy.noise.source import InsecureTestNoise, NoiseSource, SecureNoise
+from tacit.privacy.noise.source import InsecureTestNoise, SecureNoise, _restored
 
 KNOWN = [2163136, 594548, -1868542, -2624607]
 
@@ -66,4 +66,4 @@ def test_fingerprints_are_keyed_and_framed() -> None:
 def test_secure_keys_are_fresh() -> None:
     assert SecureNoise().secret() != SecureNoise().secret()
     with pytest.raises(InvalidParameter, match="32 bytes"):
-        NoiseSource(b"short", Noise.SECURE)
+        _restored(b"short", Noise.SECURE)

@@ -21,7 +21,7 @@ from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.privacy.run_folder import RunFolder
 from tacit.solvers.als import AlsSolver
 from tacit.solvers.als_model import Model, Side, Used, usual_factors
-from tacit.solvers.contract import Fit, Session
+from tacit.solvers.contract import Fit, Seeds, Session
 from tacit.solvers.mask_features import mask_features
 from tacit.solvers.names import make_solver
 from tests.solvers.helpers import BUDGET, random_ratings
@@ -219,7 +219,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
 def test_weights_go_where_something_can_be_learnt() -> None:
     """A coefficient that is known already gets nothing of the next measurement."""
     ratings = random_ratings(4, users=60, items=40)
-    model = Model(ratings, factors=2, has_mask_features=False, session=Session())
+    model = Model(ratings, factors=2, has_mask_features=False, seeds=Seeds())
     state = model.begin()
     model.start_factors(state)
     state["items_variances"][:, 1] = 1e-9

@@ -18,7 +18,7 @@ from tacit.privacy.events import GaussianRelease
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.solvers.contract import PLAIN, Session
+from tacit.solvers.contract import Seeds, Session
 from tacit.solvers.paper import (
     CENTRED,
     FALSE_THEOREM,
@@ -211,7 +211,7 @@ def test_neighbours_differ_by_more_than_claimed() -> None:
     ratings = load(frame, scale="1:5:1")
     neighbour = replaced(ratings, 0, 1.0)
     worlds = [(data, PaperDescent(SOLVER, data)) for data in (ratings, neighbour)]
-    states = [descent.begin(PLAIN) for _, descent in worlds]
+    states = [descent.begin(Seeds()) for _, descent in worlds]
     gate = Gate(budget=SOLVER.claimed_budget(), unit="value", noise=InsecureTestNoise(1))
     changes = []
     for number in range(SOLVER.iterations):

@@ -5,6 +5,7 @@ is looked at, since an audit knows the exact sums. A sound solver fails one with
 `FALSE_ALARM`.
 """
 
+import math
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -71,21 +72,23 @@ def check_runs(
     asked: list[tuple[BoundedQuery, ...]] = []
     noise: list[Drawn] = []
     found = _Compared()
-    is_secure, ledger = True, Ledger()
+    is_secure, is_recorded, ledger = True, True, Ledger()
     while done < runs:
         progress(done, runs + _MORE)
         history = watch(case.solver, case.pair.worlds[0], case.budget, case.session())
         if done == 0:
             numbers = sum(table.sums.size for table in history.tables)
-            runs, ledger = max(RUNS, -(-NUMBERS // numbers)), history.fit.ledger
+            runs, ledger = max(RUNS, -(-NUMBERS // numbers)), history.ledger
         if done < PLAYED:
             found.compare(case, history)
         asked.append(tuple(table.query for table in history.tables))
         is_secure &= all(event.noise is Noise.SECURE for event in history.events)
+        is_recorded &= all(map(_is_recorded, history.tables))
+        is_recorded &= tuple(table.event for table in history.tables) == history.events
         noise.append(drawn(history))
         done += 1
     findings = found.findings([len(each) for each in asked])
-    findings.append(_secure(is_secure))
+    findings += [_recorded(is_recorded), _secure(is_secure)]
     if len({len(each) for each in asked}) == 1:
         findings += _noise_findings(noise)
     half = max(1, len(asked[0]) // 2)
@@ -118,12 +121,14 @@ class _Compared:
     def _compare_tables(self, one: Table, two: Table) -> None:
         difference = one.sums - two.sums
         changed = difference[difference != 0].tolist()
-        square, bound = sum(each * each for each in changed), Fraction(one.query.sensitivity) ** 2
+        # What counts is what was recorded, not what the query asked to record.
+        square = sum(each * each for each in changed)
+        bound = (Fraction(one.event.sensitivity) / Fraction(one.query.step)) ** 2
         if square > bound:
             self._worst = max(self._worst, 1 + 1e-15, float(square / bound) ** 0.5)
         else:
             self._worst = max(self._worst, min(1.0, float(square / bound) ** 0.5))
-        self._is_narrow &= len(changed) <= one.query.coordinates
+        self._is_narrow &= len(changed) <= one.event.coordinates
 
     def findings(self, lengths: Sequence[int]) -> list[Finding]:
         """Return what was found; `lengths` are the numbers of tables of several runs."""
@@ -139,7 +144,7 @@ class _Compared:
         left = ", ".join(sorted(self._others))
         return [
             Finding(SAME, True, "both worlds are asked the same along a history"),
-            Finding("bounded", self._worst <= 1 and self._is_narrow, f"{words} booked"),
+            Finding("bounded", self._worst <= 1 and self._is_narrow, f"{words} recorded"),
             Finding(
                 "no other way out",
                 not self._others,
@@ -163,6 +168,26 @@ def _differences(one: Fit, two: Fit) -> set[str]:
         ),
     }
     return {name for name, is_same in same.items() if not is_same}
+
+
+def _is_recorded(table: Table) -> bool:
+    """Whether the recorded event states the bound of its query, and noise for that bound."""
+    query, event = table.query, table.event
+    return (
+        event.sensitivity == math.ldexp(query.sensitivity, query.exponent)
+        and event.coordinates == query.coordinates
+        and (event.purpose, event.unit) == (query.purpose, query.unit)
+        and (event.rows, event.flaw) == (query.rows, query.flaw)
+    )
+
+
+def _recorded(is_recorded: bool) -> Finding:
+    words = (
+        "the ledger has every event as its query states it"
+        if is_recorded
+        else "the ledger has an event that differs from its query"
+    )
+    return Finding("recorded bounds", is_recorded, words)
 
 
 def _secure(is_secure: bool) -> Finding:

@@ -227,7 +227,7 @@ def audit_one_run(
     session = session or Session()
     coins = toss(count)
     run = watch(solver, canaries.world(coins), budget, session)
-    claim = claim_of(run.fit.ledger, solver, budget)
+    claim = claim_of(run.ledger, solver, budget)
     try:
         ends = [
             play(run, solver, canaries.world(np.full(count, end)), budget, session)

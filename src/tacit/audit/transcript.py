@@ -1,8 +1,9 @@
 """Transcripts: what a run released, and what the same history would mean in another world.
 
-A run is watched through a gate of its own. The transcript of one world is then played to a run in
-another: it is handed the same releases, and its exact sums are those that the other world would
-have had along the same history. Exact sums are private; an audit is the owner's own view.
+A run is observed through a private hook of its gate, and its ledger says so. The transcript of one
+world is then played to a run in another: it is handed the same releases, and its exact sums are
+those that the other world would have had along the same history. Exact sums are private; an audit
+is the owner's own view.
 """
 
 from collections.abc import Sequence
@@ -15,8 +16,9 @@ import numpy.typing as npt
 from tacit.data.ratings import Ratings
 from tacit.errors import TacitError
 from tacit.privacy.budget import Budget
-from tacit.privacy.events import GaussianRelease
-from tacit.privacy.mechanism import Gate
+from tacit.privacy.events import ExactRelease, GaussianRelease
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.mechanism import _observed
 from tacit.privacy.query import BoundedQuery, JointMeasurement
 from tacit.solvers.contract import PLAIN, Fit, Session, Solver
 
@@ -43,16 +45,18 @@ class Diverged(TacitError):
 
 Sums = npt.NDArray[np.int64]
 Values = npt.NDArray[np.int32]
+Released = tuple[npt.NDArray[np.float64], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table: what is public about it, its exact sums (private), and what was released.
+    """One table: its query, the event that was recorded, its exact sums (private), the release.
 
     `others` are the sums that another world would have had after the same history, if known.
     """
 
     query: BoundedQuery
+    event: GaussianRelease
     sums: Sums
     released: npt.NDArray[np.float64]
     others: Sums | None = None
@@ -76,14 +80,23 @@ class Transcript:
     fit: Fit
 
     @property
+    def ledger(self) -> Ledger:
+        """The ledger of the run as it would be, had nobody observed it."""
+        events = self.fit.ledger.events
+        return Ledger(
+            (event for event in events if not isinstance(event, ExactRelease)),
+            run=self.fit.ledger.run,
+        )
+
+    @property
     def events(self) -> tuple[GaussianRelease, ...]:
-        """What was booked, one for each table."""
-        booked = self.fit.ledger.events
-        return tuple(event for event in booked if isinstance(event, GaussianRelease))
+        """Recorded events, one for each table."""
+        recorded = self.fit.ledger.events
+        return tuple(event for event in recorded if isinstance(event, GaussianRelease))
 
     @property
     def noise_scales(self) -> npt.NDArray[np.float64]:
-        """The booked noise of each table, in grid steps."""
+        """The recorded noise of each table, in grid steps."""
         pairs = zip(self.events, self.tables, strict=True)
         return np.array([event.noise_scale / table.query.step for event, table in pairs])
 
@@ -107,30 +120,10 @@ def watch(
     stop_after, stop
         Raise `stop` after so many tables.
     """
-    tables: list[Table] = []
-    asked: list[Values] = []
-
-    class Watched(Gate):
-        def release_together(
-            self, measurement: JointMeasurement, values: Values, **options: Any
-        ) -> tuple[npt.NDArray[np.float64], ...]:
-            kept = _Kept(measurement)
-            # The other world first: a measurement may remember what it was asked last.
-            twin: tuple[Sums | None, ...] = (None,) * len(kept.queries)
-            if len(asked) < len(others):
-                twin = measurement.exact(others[len(asked)], 1)
-            elif others:
-                raise Diverged("the number of releases depends on the ratings")
-            released = super().release_together(kept, values, **options)
-            asked.append(values)
-            copies = (table.copy() for table in released)
-            tables.extend(map(Table, kept.queries, kept.sums, copies, twin))
-            if stop_after is not None and len(tables) >= stop_after:
-                raise stop(tables)
-            return released
-
-    fit = solver.fit(ratings, budget, replace(session, make_gate=Watched))
-    return Transcript(tuple(tables), tuple(asked), fit)
+    watcher = _Watcher(others, stop_after, stop)
+    with _observed(watcher):
+        fit = solver.fit(ratings, budget, session)
+    return watcher.transcript(fit)
 
 
 def play(
@@ -147,28 +140,86 @@ def play(
     Diverged
         The run asked for other tables: what it asks for depends on the ratings.
     """
-    tables: list[Table] = []
-    asked: list[Values] = []
-
-    class Played(Gate):
-        def release_together(
-            self, measurement: JointMeasurement, values: Values, **options: Any
-        ) -> tuple[npt.NDArray[np.float64], ...]:
-            kept = _Kept(measurement)
-            super().release_together(kept, values, **options)  # books; what it draws is dropped
-            played = history.tables[len(tables) : len(tables) + len(kept.sums)]
-            if [table.query for table in played] != list(kept.queries):
-                raise Diverged(f"release {len(tables)} depends on the ratings of the other world")
-            asked.append(values)
-            released = [table.released for table in played]
-            tables.extend(map(Table, kept.queries, kept.sums, released))
-            return tuple(table.copy() for table in released)
-
-    session = replace(session, noise=None, folder=None, make_gate=Played)
-    fit = solver.fit(ratings, budget, session)
-    if len(tables) != len(history.tables):
+    player = _Player(history)
+    with _observed(player):
+        fit = solver.fit(ratings, budget, replace(session, noise=None, folder=None))
+    if len(player.tables) != len(history.tables):
         raise Diverged("the number of releases depends on the ratings")
-    return Transcript(tuple(tables), tuple(asked), fit)
+    return player.transcript(fit)
+
+
+class _Recorder:
+    """Keeps what a gate was asked for and its exact sums. Private."""
+
+    def __init__(self) -> None:
+        self.tables: list[Table] = []
+        self._values: list[Values] = []
+
+    def transcript(self, fit: Fit) -> Transcript:
+        return Transcript(tuple(self.tables), tuple(self._values), fit)
+
+
+class _Watcher(_Recorder):
+    """Records a run, with the sums of another world along the same history if it has its values."""
+
+    def __init__(
+        self,
+        others: Sequence[Values],
+        stop_after: int | None,
+        stop: type[Stopped] | type[Interrupted],
+    ) -> None:
+        super().__init__()
+        self._others, self._stop_after, self._stop = others, stop_after, stop
+        self._twins: tuple[Sums | None, ...] = ()
+
+    def asked(self, measurement: JointMeasurement, values: Values) -> None:
+        # The other world first: a measurement may remember what it was asked last.
+        number = len(self._values)
+        self._twins = (None,) * len(measurement.queries)
+        if number < len(self._others):
+            self._twins = measurement.exact(self._others[number], 1)
+        elif self._others:
+            raise Diverged("the number of releases depends on the ratings")
+        self._values.append(values)
+
+    def released(
+        self,
+        queries: Sequence[BoundedQuery],
+        events: Sequence[GaussianRelease],
+        tables: Sequence[Sums],
+        released: Released,
+    ) -> Released:
+        copies = (table.copy() for table in released)
+        self.tables.extend(map(Table, queries, events, tables, copies, self._twins))
+        if self._stop_after is not None and len(self.tables) >= self._stop_after:
+            raise self._stop(self.tables)
+        return released
+
+
+class _Player(_Recorder):
+    """Hands a run the releases of another, in place of its own."""
+
+    def __init__(self, history: Transcript) -> None:
+        super().__init__()
+        self._history = history
+
+    def asked(self, measurement: JointMeasurement, values: Values) -> None:
+        self._values.append(values)
+
+    def released(
+        self,
+        queries: Sequence[BoundedQuery],
+        events: Sequence[GaussianRelease],
+        tables: Sequence[Sums],
+        released: Released,
+    ) -> Released:
+        first = len(self.tables)
+        played = self._history.tables[first : first + len(tables)]
+        if [table.query for table in played] != list(queries):
+            raise Diverged(f"release {first} depends on the ratings of the other world")
+        again = tuple(table.released.copy() for table in played)
+        self.tables.extend(map(Table, queries, events, tables, again))
+        return tuple(table.copy() for table in again)
 
 
 def with_others(history: Transcript, played: Transcript) -> Transcript:
@@ -202,16 +253,3 @@ def released_numbers(fit: Fit) -> npt.NDArray[np.float64]:
         if side is not None:
             parts += [side.biases, side.factors, side.bias_variances, side.variances]
     return np.concatenate([np.ravel(part) for part in parts if part is not None]).astype(float)
-
-
-class _Kept:
-    """A measurement that keeps the exact sums it gave. Private."""
-
-    def __init__(self, measurement: JointMeasurement) -> None:
-        self._measurement = measurement
-        self.queries = measurement.queries
-        self.sums: tuple[Sums, ...] = ()
-
-    def exact(self, values: Values, threads: int | None = None) -> tuple[Sums, ...]:
-        self.sums = self._measurement.exact(values, threads)
-        return self.sums

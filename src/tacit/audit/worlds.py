@@ -16,7 +16,7 @@ from tacit.paper import counterexample
 from tacit.paper.neighbours import id_index, popular_items, telling_rater
 from tacit.privacy.budget import Budget
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session, Solver, unit_of
+from tacit.solvers.contract import Seeds, Session, Solver, unit_of
 from tacit.solvers.names import SOLVERS, make_solver
 from tacit.solvers.paper import PaperDescent, PaperSolver
 
@@ -259,7 +259,7 @@ def _four_users(solver: PaperSolver) -> Pair:
 
 
 def _starts_right(descent: PaperDescent, seed: int) -> bool:
-    start = descent.begin(Session(seed=seed))
+    start = descent.begin(Seeds(seed=seed))
     signs = start["users"][:, 0] * start["items"][0, 0]
     return bool(np.array_equal(signs, counterexample.USER_STARTS * counterexample.ITEM_START))
 

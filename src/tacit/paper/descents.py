@@ -15,7 +15,7 @@ from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.open_door import OpenDoor
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.paper import Centre, PaperDescent, PaperSolver
 from tacit.solvers.run import State
 
@@ -81,7 +81,7 @@ def descend(
         door, share = OpenDoor(unit=Unit.VALUE, threads=threads), 0.0
     descent = PaperDescent(solver, ratings, threads)
     values = descent.values(ratings)
-    state = descent.begin(Session(seed=seed))
+    state = descent.begin(Seeds(seed=seed))
     for number in range(solver.iterations):
         measurement = descent.measurement(number, state)
         released = door.release(measurement, values, share=share)

@@ -25,7 +25,7 @@ from tacit.privacy.events import GaussianRelease
 from tacit.privacy.mechanism import Extent, Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.gradient import GradientSolver
 from tacit.solvers.paper import Centre, PaperDescent, PaperSolver
 
@@ -69,7 +69,7 @@ def paper_histories(
     apart = np.isin(ratings.by_user.columns, [each.item for each in neighbours])
     rest = ratings.select(~apart)
     descent = PaperDescent(solver, rest, threads)
-    values, state = descent.values(rest), descent.begin(Session(seed=seed))
+    values, state = descent.values(rest), descent.begin(Seeds(seed=seed))
     followed = [_Followed(solver, each, state["items"], changed) for each in neighbours]
     for number in range(solver.iterations):
         measurement = descent.measurement(number, state)
@@ -162,7 +162,7 @@ def gradient_history(
         descent.pairs.values(world, descent.grid, descent.middle)
         for world in (ratings, neighbour.ratings)
     )
-    state = descent.begin(Session(seed=seed))
+    state = descent.begin(Seeds(seed=seed))
     losses, squares = [], []
     for number in range(solver.iterations):
         sums = descent.sums(number, *descent.sides(state))

@@ -7,10 +7,12 @@ order. What it returns may be published; what goes in may not.
 import json
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, astuple, dataclass
 from fractions import Fraction
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +24,7 @@ from tacit.privacy.calibration import MARGIN, calibrate
 from tacit.privacy.events import Event, ExactRelease, GaussianRelease, PatternRelease
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import sampler
-from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise
+from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise, check_source
 from tacit.privacy.query import BoundedQuery, JointMeasurement, Measurement
 from tacit.privacy.run_folder import TOGETHER_MAX, RunFolder
 from tacit.privacy.units import Unit
@@ -88,6 +90,37 @@ SMALL = Extent(coordinates=4096, releases=1024, numbers=2**28)
 """Extent of a run whose releases were not planned."""
 
 
+class _Observer(Protocol):
+    """An audit that sees the exact sums of a run; the ledger of such a run has status `none`."""
+
+    def asked(self, measurement: JointMeasurement, values: npt.NDArray[np.int32]) -> None:
+        """Take note of a measurement before it is computed. Private."""
+
+    def released(
+        self,
+        queries: Sequence[BoundedQuery],
+        events: Sequence[GaussianRelease],
+        tables: Sequence[npt.NDArray[np.int64]],
+        released: tuple[npt.NDArray[np.float64], ...],
+    ) -> tuple[npt.NDArray[np.float64], ...]:
+        """Take note of exact sums and what was released; return what the run gets to see."""
+
+
+_OBSERVED = "exact sums, to the audit that observed the run"
+
+_observer: ContextVar[_Observer | None] = ContextVar("observer", default=None)
+
+
+@contextmanager
+def _observed(observer: _Observer) -> Iterator[None]:
+    """Let an observer see every release of the gates that are made within."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
 class Gate:
     """Releases private sums with Gaussian noise, within a budget.
 
@@ -131,7 +164,9 @@ class Gate:
         self.mu = ideal_mu(budget, extent)
         self._folder = folder
         self._noise = folder.noise if folder else noise or SecureNoise()
+        check_source(self._noise)
         self._noise.claim()
+        self._observer = _observer.get()
         self._ledger = folder.ledger if folder else Ledger()
         self._threads = _parallel.thread_count(threads)
         self._lock = threading.Lock()
@@ -154,8 +189,11 @@ class Gate:
 
     @property
     def ledger(self) -> Ledger:
-        """A copy of the ledger as it stands."""
-        return Ledger(self._ledger.events, run=self._ledger.run)
+        """A copy of the ledger as it stands; that of an observed run has status `none`."""
+        ledger = Ledger(self._ledger.events, run=self._ledger.run)
+        if self._observer is not None:
+            ledger.append(ExactRelease(purpose=_OBSERVED, unit=self.unit))
+        return ledger
 
     @property
     def position(self) -> int:
@@ -261,6 +299,8 @@ class Gate:
         if not 0 < len(queries) <= TOGETHER_MAX:
             raise InvalidParameter(f"release at most {TOGETHER_MAX} tables together")
         events = [self.plan(query, share) for query, share in zip(queries, shares, strict=True)]
+        if self._observer is not None:
+            self._observer.asked(measurement, values)
         tables = measurement.exact(values, self._threads)
         for query, sums in zip(queries, tables, strict=True):
             if sums.shape != query.shape or sums.dtype != np.int64:
@@ -290,7 +330,10 @@ class Gate:
                     zip(queries, events, tables, strict=True)
                 )
             ]
-            return self._noised(drafts)
+            released = self._noised(drafts)
+        if self._observer is not None:
+            return self._observer.released(queries, events, tables, released)
+        return released
 
     def _book(self, position: int, events: Sequence[Event]) -> None:
         """Book events that are new; those that were booked before must be the same."""

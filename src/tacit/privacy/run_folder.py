@@ -29,11 +29,10 @@ from tacit.errors import InvalidDocument, NoiseReuse
 from tacit.privacy.events import Event, Noise, PatternRelease, Rows, event_to_dict
 from tacit.privacy.ledger import FORMAT, PATTERN_VERSION, VERSION, Ledger
 from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
-from tacit.privacy.noise.source import NoiseSource, SecureNoise
+from tacit.privacy.noise.source import NoiseSource, SecureNoise, _restored, check_source
 
-_BINDING, _START = 2**47, 2**47 + 1
-"""Stand for the whole run where a fingerprint is of an event; no run has so many events."""
-
+_BINDING = 2**47
+"""Stands for the whole run where a fingerprint is of an event; no run has so many events."""
 
 SECRET = ("key.json", "uses.jsonl", "state", "state.new")
 """What is erased when a run completes."""
@@ -50,12 +49,18 @@ class RunFolder:
     """
 
     def __init__(
-        self, path: Path, lock: int, ledger: Ledger, noise: NoiseSource, uses: dict[int, str]
+        self,
+        path: Path,
+        lock: int,
+        ledger: Ledger,
+        noise: NoiseSource,
+        uses: dict[int, str],
+        start: int,
     ) -> None:
         self.path = path
         self.ledger = ledger
         self.noise = noise
-        self._uses = uses
+        self._uses, self._start = uses, start
         self._lock: int | None = lock
 
     @classmethod
@@ -68,7 +73,8 @@ class RunFolder:
         """
         path = Path(path).absolute()
         noise = noise or SecureNoise()
-        ledger = Ledger()
+        check_source(noise)
+        ledger, start = Ledger(), secrets.randbits(128)
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
             if path.exists():
@@ -85,6 +91,7 @@ class RunFolder:
                     "format": NOISE_FORMAT,
                     "key": noise.secret().hex(),
                     "data": noise.fingerprint(_BINDING, *data),
+                    "start": f"{start:x}",
                 }
                 _append(draft / "key.json", key, new=True)
                 _files.sync(draft)
@@ -96,7 +103,7 @@ class RunFolder:
                 raise
         except OSError as error:
             raise InvalidDocument(f"cannot make the run folder {path}: {error.strerror}") from None
-        return cls(path, lock, ledger, noise, {})
+        return cls(path, lock, ledger, noise, {}, start)
 
     @classmethod
     def resume(cls, path: str | Path, *, data: list[bytes | memoryview]) -> "RunFolder":
@@ -107,12 +114,12 @@ class RunFolder:
         lock = _lock(path)
         try:
             ledger = read_journal(path / "ledger.jsonl", repair=True)
-            noise = _read_key(path, ledger.run, data)
+            noise, start = _read_key(path, ledger.run, data)
             uses = _read_uses(path / "uses.jsonl", ledger)
         except BaseException:
             os.close(lock)
             raise
-        return cls(path, lock, ledger, noise, uses)
+        return cls(path, lock, ledger, noise, uses, start)
 
     def book(self, events: Sequence[Event]) -> None:
         """Append events to the ledger on disk; returns when they have reached it."""
@@ -140,8 +147,8 @@ class RunFolder:
             self._uses |= asked
 
     def secret_seed(self) -> int:
-        """Return a seed that follows from the noise key and says nothing without it."""
-        return int(self.noise.fingerprint(_START, b"start"), 16)
+        """Return a seed of the run that is not derived from the noise key; erased with it."""
+        return self._start
 
     def save_state(self, position: int, content: bytes) -> None:
         """Keep what a solver needs to go on after `position` events, in place of what was kept."""
@@ -239,7 +246,8 @@ def _lock(path: Path) -> int:
     return handle
 
 
-def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> NoiseSource:
+def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> tuple[NoiseSource, int]:
+    """Noise source and secret seed that a run folder kept."""
     file = path / "key.json"
     completed = NoiseReuse(f"the run in {path} completed, its noise key is gone; begin a new run")
     if not file.exists():
@@ -249,8 +257,9 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> NoiseSour
         raise completed
     key = _json.read(file)
     try:
-        noise = NoiseSource(bytes.fromhex(key["key"]), Noise(key["noise"]))
+        noise = _restored(bytes.fromhex(key["key"]), Noise(key["noise"]))
         key_run, noise_format, bound = key["run"], key["format"], key["data"]
+        start = int(key["start"], 16)
     except (KeyError, TypeError, ValueError):
         raise InvalidDocument(f"{file} is damaged; begin a new run") from None
     if key_run != run:
@@ -262,7 +271,7 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> NoiseSour
             "the run to resume was begun with other data or another configuration; "
             "resume with those or begin a new run"
         )
-    return noise
+    return noise, start
 
 
 def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:

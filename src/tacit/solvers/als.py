@@ -23,11 +23,12 @@ from tacit.privacy.events import Event, PatternRelease
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.query import BoundedQuery, Measurement
 from tacit.privacy.units import Unit
-from tacit.solvers.als_model import Ask, Model, Side, Total, Used
+from tacit.solvers.als_model import Model, Side, Total, Used
 from tacit.solvers.contract import (
     PLAIN,
     Fit,
     Profiles,
+    Seeds,
     Session,
     check_ratings,
     needed_budget,
@@ -125,7 +126,7 @@ class AlsSolver:
         run = Run(session)
         if self.uncertainty and ratings.scale.range > RANGE_MAX:
             raise InvalidParameter(f"uncertainty needs a scale no wider than {RANGE_MAX:,.0f}")
-        model = self._model(ratings, session)
+        model = self._model(ratings, session.seeds, session.threads)
         gate = run.gate(Unit.VALUE, budget, self._asked(model))
         door = _Door(gate, {side: model.values(ratings, side) for side in Side})
 
@@ -166,7 +167,7 @@ class AlsSolver:
         """
         if self.unit is not Unit.VALUE:
             return plan_hidden(self, self.unit, ratings, budget, **self._descent)
-        model = self._model(ratings, PLAIN)
+        model = self._model(ratings, Seeds())
         budget = needed_budget(self, budget)
         events: list[Event] = [*planned(Unit.VALUE, budget, self._asked(model))]
         if model.has_mask:
@@ -206,12 +207,13 @@ class AlsSolver:
         stacked = [*range(1 + self._rounds), *[self._rounds] * _ALTERNATIONS]
         return [1.0 + rounds**2 for rounds in stacked]
 
-    def _model(self, ratings: Ratings, session: Session) -> Model:
+    def _model(self, ratings: Ratings, seeds: Seeds, threads: int | None = None) -> Model:
         return Model(
             ratings,
             factors=self.factors,
             has_mask_features=self.mask_features is not False,
-            session=session,
+            seeds=seeds,
+            threads=threads,
         )
 
     def _purpose(self, number: int) -> str:
@@ -238,13 +240,15 @@ class AlsSolver:
             # Before anything is known of a rating, nothing is cut.
             is_new = number == 0 and what is Side.ITEMS
             limit = model.limit(state, math.inf if is_new else _LIMIT + _SLOPE * door.ratio(1))
-            ask = door.ask(share)
             if isinstance(what, Total):
-                model.measure_total(state, what, limit, purpose, ask)
+                total = model.ask_total(state, what, limit, purpose)
+                released, _ = door.release(total, Side.USERS, share)
+                model.learn_total(state, what, limit, released)
                 continue
             noise = model.reach(limit) / door.ratio(share)
             features = model.features(state, what, used, noise)
-            model.measure(state, what, features, limit, purpose, ask)
+            asked = model.ask(state, what, features, limit, purpose)
+            model.learn(state, asked, *door.release(asked.measurement, what, share))
             if is_new:
                 model.set_mean(state)
             model.infer(state, what, used)
@@ -269,11 +273,9 @@ class _Door:
         """Return sensitivity/noise of a release for a share of μ²."""
         return self._gate.mu * math.sqrt(share)
 
-    def ask(self, share: float) -> Ask:
-        """Return what releases a measurement for a share of μ²."""
-
-        def ask(measurement: Measurement, side: Side) -> tuple[npt.NDArray[np.float64], float]:
-            released = self._gate.release(measurement, self._values[side], share=share)
-            return released, self._gate.noise_scale(measurement.query, share)
-
-        return ask
+    def release(
+        self, measurement: Measurement, side: Side, share: float
+    ) -> tuple[npt.NDArray[np.float64], float]:
+        """Release a measurement for a share of μ²: its noisy answer, and the scale of the noise."""
+        released = self._gate.release(measurement, self._values[side], share=share)
+        return released, self._gate.noise_scale(measurement.query, share)

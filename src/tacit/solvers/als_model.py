@@ -6,7 +6,7 @@ their way to the gate. Numbers are in units in which the scale is 4 wide and its
 """
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Flag, StrEnum, auto
 from typing import Any
 
@@ -18,9 +18,9 @@ from tacit.data.ratings import Ratings
 from tacit.privacy import events
 from tacit.privacy.clipped import ClippedSums, Residuals, ResidualTotal
 from tacit.privacy.grid import FeatureGrid, ValueGrid
-from tacit.privacy.query import BoundedQuery, Measurement
+from tacit.privacy.query import BoundedQuery
 from tacit.solvers.als_learning import learnt_covariance, regress, shares_of_length
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.mask_features import mask_features
 from tacit.solvers.posterior import Design, Measured, Pattern, Prior, posterior
 from tacit.solvers.run import State
@@ -48,10 +48,6 @@ to be, and residuals are cut. What is published about deviations does not."""
 
 _SAMPLED = 4096
 """Rows that the weights of features are chosen for, at most."""
-
-
-Ask = Callable[[Measurement, "Side"], tuple[Rows, float]]
-"""Releases a measurement of a side: what came, and the scale of its noise."""
 
 
 class Side(StrEnum):
@@ -88,6 +84,17 @@ class Used(Flag):
     ALL = BIASES | FACTORS | MASK
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AskedSums:
+    """A query for a side's sums, and what is needed to learn from its answer; public."""
+
+    measurement: ClippedSums
+    side: Side
+    limit: float
+    predictions: npt.NDArray[np.int32]
+    features: npt.NDArray[np.int32]
+
+
 class Model:
     """Public facts of a training, and how a state follows from what was released.
 
@@ -98,10 +105,16 @@ class Model:
     """
 
     def __init__(
-        self, ratings: Ratings, *, factors: int | None, has_mask_features: bool, session: Session
+        self,
+        ratings: Ratings,
+        *,
+        factors: int | None,
+        has_mask_features: bool,
+        seeds: Seeds,
+        threads: int | None = None,
     ) -> None:
         users, items = ratings.shape
-        self._session, self._scale = session, ratings.scale
+        self._seeds, self._threads, self._scale = seeds, threads, ratings.scale
         self._patterns = {
             side: Pattern(csr.starts, csr.columns)
             for side, csr in ((Side.ITEMS, ratings.by_item), (Side.USERS, ratings.by_user))
@@ -166,21 +179,31 @@ class Model:
 
     # Measurements.
 
-    def measure(
-        self, state: State, side: Side, features: Rows, limit: float, purpose: str, ask: Ask
-    ) -> None:
-        """Measure a side's residuals, cut at ±limit, against features of its partners.
-
-        What comes is booked as sums of the ratings themselves: cutting takes a residual to `kept`
-        times itself and an offset, on average.
-        """
+    def ask(
+        self, state: State, side: Side, features: Rows, limit: float, purpose: str
+    ) -> "AskedSums":
+        """Query for a side's residuals, clipped at ±limit, against features of its partners."""
         predictions, quantised = self._predictions(state, side), self._features.quantise(features)
         residuals = Residuals(self.grid, predictions, self._steps(limit))
-        released, noise = ask(self._sums(side, quantised, residuals, purpose), side)
+        return AskedSums(
+            measurement=self._sums(side, quantised, residuals, purpose),
+            side=side,
+            limit=limit,
+            predictions=predictions,
+            features=quantised,
+        )
+
+    def learn(self, state: State, asked: "AskedSums", released: Rows, noise: float) -> None:
+        """Keep released sums of residuals as sums of the ratings themselves.
+
+        Clipping takes a residual to `kept` times itself and an offset, on average.
+        """
+        side, limit = asked.side, asked.limit
+        predictions, quantised = asked.predictions, asked.features
         kept, offset = self._kept(state, limit), 0.0 if self._is_all(limit) else state["offset"][0]
         values = (predictions, np.ones_like(predictions))
         predicted, alone = (
-            self._patterns[side].sums(each, quantised, self._session.threads) / self._features.bound
+            self._patterns[side].sums(each, quantised, self._threads) / self._features.bound
             for each in values
         )
         sums = (released / self._unit - offset * alone) / kept + predicted * self._step
@@ -191,14 +214,17 @@ class Model:
         ):
             state[f"{side}_{name}"] = np.concatenate([state[f"{side}_{name}"], more], axis=-1)
 
-    def measure_total(
-        self, state: State, total: Total, limit: float, purpose: str, ask: Ask
-    ) -> None:
-        """Measure how far ratings lie from their predictions, and what cutting makes of that."""
-        predictions = self._predictions(state, Side.USERS)
-        limit = limit if total is Total.CUT else _WIDTH
-        residuals = Residuals(self.grid, predictions, self._steps(limit))
-        released, _ = ask(_total(residuals, total, purpose), Side.USERS)
+    def ask_total(self, state: State, total: Total, limit: float, purpose: str) -> ResidualTotal:
+        """Query for a total over all ratings, in the order of users."""
+        residuals = Residuals(
+            self.grid,
+            self._predictions(state, Side.USERS),
+            self._steps(limit if total is Total.CUT else _WIDTH),
+        )
+        return _total(residuals, total, purpose)
+
+    def learn_total(self, state: State, total: Total, limit: float, released: Rows) -> None:
+        """Keep the size of residuals, their mean, or what clipping makes of it."""
         mean = float(released[0, 0]) / self._unit**total.power / self._total
         if total is Total.SQUARES:
             state["spread"] = np.clip([mean], _NARROWEST**2, _WIDTH**2)
@@ -258,7 +284,7 @@ class Model:
     def _predictions(self, state: State, side: Side) -> npt.NDArray[np.int32]:
         """Return what is predicted for each pair, in the order of a side, in steps."""
         predicted = self._patterns[side].products(
-            self._row(state, side), self._row(state, side.partner), self._session.threads
+            self._row(state, side), self._row(state, side.partner), self._threads
         )
         np.clip(predicted, -_WIDTH, _WIDTH, out=predicted)
         predicted /= np.float32(self._step)
@@ -307,7 +333,7 @@ class Model:
                 errors=_CAUTION * state["spread"] + state[f"{partner}_variances"] @ moments,
             ),
             Prior(means=regressors @ slopes[:, columns], covariance=prior),
-            self._session.threads,
+            self._threads,
         )
         means, variances = np.zeros_like(state[side]), state[f"{side}_variances"].copy()
         means[:, columns], variances[:, columns] = found.means, found.variances
@@ -368,7 +394,7 @@ class Model:
 
         Those that are left, all without mask features, begin at random.
         """
-        _, of_users = self._session.starts()
+        _, of_users = self._seeds.starts()
         state["users"], state["items"] = state["users"].copy(), state["items"].copy()
         _, factors, _ = self._parts(state["users"])
         factors[:] = of_users.normal(size=factors.shape)

@@ -17,7 +17,7 @@ from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.residuals import RatingTotals, ResidualSums
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.descent import START, Cut, Steps, levels_for, mean_and_unit, rank_of, shrunk
 from tacit.solvers.gradient import GradientDescent
 from tacit.solvers.run import State, Tables
@@ -67,7 +67,7 @@ class RatingDescent(GradientDescent):
         """Return the ratings on the grid. Reads private data."""
         return self.pairs.values(ratings, self.grid, self.middle)
 
-    def begin(self, session: Session) -> State:
+    def begin(self, seeds: Seeds) -> State:
         """Return the profiles before the first step."""
         users, items = self.pairs.shape
         facts = {
@@ -77,7 +77,7 @@ class RatingDescent(GradientDescent):
             "mean": np.array(0.0),
             "spread": np.array(START),
         }
-        return super().begin(session) | facts
+        return super().begin(seeds) | facts
 
     def ask(
         self, number: int, state: State

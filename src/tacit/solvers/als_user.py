@@ -19,7 +19,7 @@ from tacit.data.ratings import Ratings
 from tacit.privacy.budget import Budget
 from tacit.privacy.grid import ValueGrid
 from tacit.privacy.people import Items, People, PersonSums, PersonTotals
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.descent import (
     START,
     WIDTH,
@@ -96,9 +96,9 @@ class UserDescent:
         """Return the ratings on the grid. Reads private data."""
         return self._grid.quantise(ratings.values().astype(np.float64) - self.middle)
 
-    def begin(self, session: Session) -> State:
+    def begin(self, seeds: Seeds) -> State:
         """Return the items before the first step."""
-        of_items, _ = session.starts()
+        of_items, _ = seeds.starts()
         items = of_items.normal(size=(self._people.items, self._steps.factors + 1))
         items *= _FACTORS_START * self._steps.priors
         items[:, 0] = 0

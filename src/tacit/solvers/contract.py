@@ -22,7 +22,6 @@ from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Event
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.run_folder import RunFolder
 from tacit.privacy.units import Unit
@@ -36,7 +35,7 @@ def silent(done: int, total: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """How to run a solver: nothing here changes what is computed but `seed` and `noise`.
+    """Runtime settings. Only the seeds and the noise source affect the result.
 
     Parameters
     ----------
@@ -53,8 +52,6 @@ class Session:
         Keeps ledger, noise key and checkpoints on disk. Takes the place of `noise`.
     progress
         Called with the iterations done and in all; it is shown no private value.
-    make_gate
-        Makes the gate; an audit watches a run through one of its own.
     """
 
     seed: int = 0
@@ -63,13 +60,25 @@ class Session:
     noise: NoiseSource | None = None
     folder: RunFolder | None = None
     progress: Callable[[int, int], None] = silent
-    make_gate: Callable[..., Gate] = Gate
 
     def __post_init__(self) -> None:
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise InvalidParameter("seed must be a whole number")
         if not 0 <= self.seed < SEED_MAX:
             raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
+
+    @property
+    def seeds(self) -> "Seeds":
+        """Seeds of the initial profiles: all that post-processing gets of a session but threads."""
+        return Seeds(seed=self.seed, user_seed=self.user_seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeds:
+    """Seeds of the initial profiles; see `Session`. Neither leads to the noise."""
+
+    seed: int = 0
+    user_seed: int | None = None
 
     def starts(self) -> tuple[np.random.Generator, np.random.Generator]:
         """Return what draws the initial profiles of items and of users."""

@@ -31,6 +31,7 @@ from tacit.solvers.contract import (
     PLAIN,
     Fit,
     Profiles,
+    Seeds,
     Session,
     check_budget,
     check_descent,
@@ -97,7 +98,7 @@ class GradientSolver:
             noise = [door.noise_scale(query, self.share) for query in sums.queries]
             return descent.step(number, state, released, noise)
 
-        state = run.steps(self.iterations, lambda: descent.begin(session), step)
+        state = run.steps(self.iterations, lambda: descent.begin(session.seeds), step)
         ledger = run.finish()
         mean, users, items = descent.profiles(state)
         return Fit(
@@ -131,7 +132,7 @@ class GradientSolver:
 
     def asked(self, descent: "GradientDescent") -> Asked:
         """All queries with their shares of μ²; they do not depend on what is released."""
-        sides = descent.sides(descent.begin(PLAIN))
+        sides = descent.sides(descent.begin(Seeds()))
         return [
             (query, self.share)
             for number in range(self.iterations)
@@ -161,9 +162,9 @@ class GradientDescent:
         self.grid = ValueGrid.for_scale(-scale.range / 2, scale.range / 2, levels)
         self._unit = scale.range / WIDTH
 
-    def begin(self, session: Session) -> State:
+    def begin(self, seeds: Seeds) -> State:
         """Return the profiles before the first step."""
-        of_items, of_users = session.starts()
+        of_items, of_users = seeds.starts()
         steps = self._steps
         rows = [
             random.normal(size=(count, steps.factors + 1))

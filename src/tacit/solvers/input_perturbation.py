@@ -120,7 +120,7 @@ class InputPerturbationSolver:
             bias=BIAS_RIDGE + (noise / unit) ** 2 / _BIAS,
         )
         centred = (noised - _mean(ratings, noised)).astype(np.float32)
-        return LeastSquares(ratings, centred, self.factors, ridge, session)
+        return LeastSquares(ratings, centred, self.factors, ridge, session.seeds, session.threads)
 
 
 def _mean(ratings: Ratings, noised: np.ndarray) -> float:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tacit._ridge import solve_rows
 from tacit.data.ratings import Csr, Ratings
-from tacit.solvers.contract import Session
+from tacit.solvers.contract import Seeds
 from tacit.solvers.run import State
 
 PRIOR_RATINGS = 200
@@ -46,6 +46,10 @@ class LeastSquares:
         Length of a profile.
     ridge
         The regularization.
+    seeds
+        Seeds of the random factors to begin with.
+    threads
+        Threads to use; all processors when None.
     """
 
     def __init__(
@@ -54,10 +58,12 @@ class LeastSquares:
         values: npt.NDArray[np.float32],
         factors: int,
         ridge: Ridge,
-        session: Session,
+        seeds: Seeds,
+        threads: int | None = None,
     ) -> None:
         self._shape, self._range = ratings.shape, ratings.scale.range
-        self._factors, self._ridge, self._session = factors, ridge, session
+        self._factors, self._ridge = factors, ridge
+        self._seeds, self._threads = seeds, threads
         # Sorting pairs by item keeps users in order within each: the order of by_item.
         by_item = np.argsort(ratings.by_user.columns, kind="stable")
         self._sides = {
@@ -67,7 +73,7 @@ class LeastSquares:
 
     def begin(self) -> State:
         """Return random factors and no biases."""
-        of_items, of_users = self._session.starts()
+        of_items, of_users = self._seeds.starts()
         spread = 0.1 * math.sqrt(self._range / 4)
         users, items = self._shape
         rows = {
@@ -99,5 +105,5 @@ class LeastSquares:
             others,
             weighted=weighted,
             fixed=fixed,
-            threads=self._session.threads,
+            threads=self._threads,
         )

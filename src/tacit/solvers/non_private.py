@@ -66,7 +66,14 @@ class NonPrivateSolver:
         mean = float(np.mean(values, dtype=np.float64))
         weighted = self.regularization * ratings.scale.range / 4
         ridge = Ridge(weighted=weighted, fixed=PRIOR_RATINGS * weighted, bias=BIAS_RIDGE)
-        squares = LeastSquares(ratings, values - np.float32(mean), self.factors, ridge, session)
+        squares = LeastSquares(
+            ratings,
+            values - np.float32(mean),
+            self.factors,
+            ridge,
+            session.seeds,
+            session.threads,
+        )
         state = run.steps(self.iterations, squares.begin, squares.step)
         users, items = (state[name].astype(np.float32) for name in ("users", "items"))
         return Fit(

@@ -43,6 +43,7 @@ from tacit.solvers.contract import (
     PLAIN,
     Fit,
     Profiles,
+    Seeds,
     Session,
     check_descent,
     check_ratings,
@@ -163,7 +164,7 @@ class PaperSolver:
             return descent.step(number, state, released, measurement.private)
 
         state = run.steps(
-            solver.iterations, lambda: descent.begin(session), step, solver._has_settled
+            solver.iterations, lambda: descent.begin(session.seeds), step, solver._has_settled
         )
         return Fit(
             solver=self.name,
@@ -190,7 +191,7 @@ class PaperSolver:
 
     def _asked(self, descent: "PaperDescent", users: int) -> Asked:
         """All queries with the share of μ² that gives them the paper's noise."""
-        query = descent.measurement(0, descent.begin(PLAIN)).query
+        query = descent.measurement(0, descent.begin(Seeds())).query
         share = (self._ratio / ideal_mu(self.claimed_budget(), self.extent(users))) ** 2
         return [
             (replace(query, purpose=_purpose(number)), share) for number in range(self.iterations)
@@ -269,11 +270,11 @@ class PaperDescent:
         """Return the ratings, centred, on the grid. Reads private data."""
         return self._pairs.values(ratings, self._grid, self.means)
 
-    def begin(self, session: Session) -> State:
+    def begin(self, seeds: Seeds) -> State:
         """Return the profiles before the first step: standard normals, scaled to norm 1."""
         rows = [
             random.normal(size=(count, self._solver.factors))
-            for random, count in zip(session.starts(), self._pairs.shape[::-1], strict=True)
+            for random, count in zip(seeds.starts(), self._pairs.shape[::-1], strict=True)
         ]
         items_rows, user_rows = (each / np.linalg.norm(each, axis=1)[:, None] for each in rows)
         return {"users": user_rows, "items": items_rows, "errors": np.empty(0)}

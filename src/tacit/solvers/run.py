@@ -16,7 +16,7 @@ from tacit.privacy.mechanism import Extent, Gate
 from tacit.privacy.open_door import OpenDoor
 from tacit.privacy.query import BoundedQuery, JointMeasurement
 from tacit.privacy.units import Unit
-from tacit.solvers.contract import PLAIN, Session
+from tacit.solvers.contract import Seeds, Session
 
 State = dict[str, npt.NDArray[np.float64]]
 
@@ -37,7 +37,7 @@ class Descent(Protocol):
     def steps(self) -> int:
         """How many steps there are."""
 
-    def begin(self, session: Session) -> State:
+    def begin(self, seeds: Seeds) -> State:
         """Return the state before the first step."""
 
     def ask(self, number: int, state: State) -> tuple[JointMeasurement, tuple[float, ...]]:
@@ -72,7 +72,7 @@ class Run:
         Raises if it could not release all of them, before anything is released.
         """
         session = self._session
-        self._door = gate = session.make_gate(
+        self._door = gate = Gate(
             budget=budget,
             unit=unit,
             noise=None if session.folder else session.noise,
@@ -145,7 +145,7 @@ class Run:
             noise = [gate.noise_scale(query, share) for query, share in queries]
             return descent.learn(number, state, released, noise)
 
-        return self.steps(descent.steps, lambda: descent.begin(self._session), step)
+        return self.steps(descent.steps, lambda: descent.begin(self._session.seeds), step)
 
     def finish(self) -> Ledger:
         """Return the ledger of a run whose releases are all made.
@@ -166,7 +166,7 @@ class Run:
 
 def asked_by(descent: Descent) -> Asked:
     """Queries of a descent with their shares of μ²; those it will ask for are no larger."""
-    state = descent.begin(PLAIN)
+    state = descent.begin(Seeds())
     asked = [descent.ask(number, state) for number in range(descent.steps)]
     return [
         (query, share)

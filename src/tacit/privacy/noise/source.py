@@ -10,7 +10,8 @@ import hashlib
 import os
 import sys
 import threading
-from typing import NoReturn, TypeVar
+import weakref
+from typing import ClassVar, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,20 +47,32 @@ def _scratch(name: str, kind: type[Word], count: int) -> npt.NDArray[Word]:
     return array[:count]
 
 
+_ERASED = "the noise key was erased when its run completed; begin a new run"
+_FORKED = "a noise source cannot be used in a forked process: both would draw the same noise"
+
+_living: "weakref.WeakSet[NoiseSource]" = weakref.WeakSet()
+
+
 class NoiseSource:
     """AES-256 in counter mode under a secret key, one stream for each (event, block).
 
-    Make one with `SecureNoise`, or `InsecureTestNoise` in tests; this constructor is for a key that
-    a run folder kept.
+    Its class says what its noise is worth: `SecureNoise` makes its own key, `InsecureTestNoise`
+    takes a seed. Nobody gives a key and a kind; only a run folder restores a source it kept.
     """
 
-    def __init__(self, key: bytes, kind: Noise) -> None:
+    _kind: ClassVar[Noise]
+
+    def __init__(self) -> None:
+        raise InvalidParameter("make SecureNoise(), or InsecureTestNoise(seed) for tests")
+
+    def _begin(self, key: bytes) -> None:
         if len(key) != 32:
             raise InvalidParameter("a noise key must have 32 bytes")
-        self._kind = kind
         self._key = bytearray(key)
+        self._lost: str | None = None
         self._process = os.getpid()
         self._claimed = False
+        _living.add(self)
 
     @property
     def kind(self) -> Noise:
@@ -103,19 +116,17 @@ class NoiseSource:
             code.update(view)
         return code.finalize().hex()
 
-    def erase(self) -> None:
+    def erase(self, reason: str = _ERASED) -> None:
         """Forget the key; the source cannot be used any more."""
         self._key[:] = bytes(len(self._key))
-        self._process = -1
+        self._lost = self._lost or reason
 
     def secret(self) -> bytes:
         """Return the key, for this module and the run folder only."""
-        if self._process == -1:
-            raise NoiseReuse("the noise key was erased when its run completed; begin a new run")
         if self._process != os.getpid():
-            raise NoiseReuse(
-                "a noise source cannot be used in a forked process: both would draw the same noise"
-            )
+            self.erase(_FORKED)
+        if self._lost is not None:
+            raise NoiseReuse(self._lost)
         return bytes(self._key)
 
     def _words(self, event: int, block: int, count: int) -> npt.NDArray[np.uint64]:
@@ -136,13 +147,42 @@ class NoiseSource:
 class SecureNoise(NoiseSource):
     """Noise under a fresh key from the operating system."""
 
+    _kind = Noise.SECURE
+
     def __init__(self) -> None:
-        super().__init__(os.urandom(32), Noise.SECURE)
+        self._begin(os.urandom(32))
 
 
 class InsecureTestNoise(NoiseSource):
     """Repeatable noise from a seed, for tests only: it hides nothing, its certificates are void."""
 
+    _kind = Noise.TEST
+
     def __init__(self, seed: int) -> None:
-        key = hashlib.sha256(b"tacit insecure test noise %d" % seed).digest()
-        super().__init__(key, Noise.TEST)
+        self._begin(hashlib.sha256(b"tacit insecure test noise %d" % seed).digest())
+
+
+SOURCES: tuple[type[NoiseSource], ...] = (SecureNoise, InsecureTestNoise)
+"""All sources that a gate takes. A class derived from one could draw anything under its name."""
+
+
+def check_source(noise: NoiseSource) -> None:
+    """Raise unless the source is one of `SOURCES` itself."""
+    if type(noise) not in SOURCES:
+        raise InvalidParameter("noise must be SecureNoise() or, in tests, InsecureTestNoise(seed)")
+
+
+def _restored(key: bytes, kind: Noise) -> NoiseSource:
+    """Source with a key that a run folder kept."""
+    source = object.__new__(next(each for each in SOURCES if each._kind is kind))
+    source._begin(key)
+    return source
+
+
+def _forget() -> None:
+    for source in list(_living):
+        source.erase(_FORKED)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,176 @@
+"""No way around the gate: exact sums, chosen keys and post-processing that could reach the key."""
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.errors import InvalidParameter, NoiseReuse
+from tacit.privacy.events import Noise
+from tacit.privacy.ledger import Status
+from tacit.privacy.mechanism import Gate
+from tacit.privacy.noise import source
+from tacit.privacy.noise.source import InsecureTestNoise, NoiseSource, SecureNoise
+from tacit.privacy.run_folder import RunFolder
+from tacit.privacy.units import Unit
+from tacit.solvers import als_model, als_rating, als_user, gradient, least_squares, paper
+from tacit.solvers.contract import Session
+from tests.solvers.helpers import BUDGET, random_ratings
+from tests.solvers.test_contract import NAMES, small
+
+
+def public_fields(kind: type) -> set[str]:
+    return {name for name in kind.__dataclass_fields__ if not name.startswith("_")}
+
+
+def test_a_session_takes_no_gate() -> None:
+    """A gate of the caller's own could keep exact sums while the ledger says proven."""
+    with pytest.raises(TypeError):
+        Session(make_gate=Gate)  # type: ignore[call-arg]
+    assert public_fields(Session) == {
+        "seed",
+        "user_seed",
+        "threads",
+        "noise",
+        "folder",
+        "progress",
+    }
+
+
+def test_nobody_names_the_kind_of_a_key() -> None:
+    with pytest.raises((TypeError, InvalidParameter)):
+        NoiseSource(bytes(32), Noise.SECURE)  # type: ignore[call-arg]
+    with pytest.raises((TypeError, InvalidParameter)):
+        NoiseSource()
+    with pytest.raises(TypeError):
+        SecureNoise(bytes(32))  # type: ignore[call-arg]
+    assert InsecureTestNoise(1).kind is Noise.TEST
+
+
+class ChosenKey(SecureNoise):
+    """A secure source, it says, whose key anybody knows."""
+
+    def secret(self) -> bytes:
+        return bytes(32)
+
+    def integers(self, *args: Any, count: int, **options: Any) -> Any:
+        return np.zeros(count, dtype=np.int64)
+
+
+@pytest.mark.parametrize("name", ["als", "bias", "gradient"])
+def test_a_source_of_another_class_is_refused(name: str) -> None:
+    with pytest.raises(InvalidParameter, match="SecureNoise"):
+        small(name).fit(random_ratings(), BUDGET, Session(noise=ChosenKey()))
+    with pytest.raises(InvalidParameter, match="SecureNoise"):
+        Gate(budget=BUDGET, unit=Unit.VALUE, noise=ChosenKey())
+
+
+def test_an_audited_fit_is_not_private() -> None:
+    """An audit keeps exact sums, and the ledger of the run it watched says so."""
+    from tacit.audit.transcript import play, watch
+
+    history = watch(small("bias"), random_ratings(), BUDGET)
+    again = play(history, small("bias"), random_ratings(), BUDGET)
+    for fit in (history.fit, again.fit):
+        assert fit.ledger.status is Status.NONE
+        assert "audit" in " ".join(fit.ledger.reasons)
+    assert small("bias").fit(random_ratings(), BUDGET).ledger.status is Status.PROVEN
+
+
+def reachable(root: Any) -> Iterator[Any]:
+    """Everything that can be reached from an object, code and types left out."""
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen or isinstance(each, type) or type(each).__name__ == "module":
+            continue
+        seen.add(id(each))
+        yield each
+        found = gc.get_referents(each)
+        if callable(each) and hasattr(each, "__globals__"):
+            found = [*(each.__closure__ or ()), *(each.__defaults__ or ())]
+        waiting.extend(found)
+
+
+POST_PROCESSING = [
+    (als_model, "Model"),
+    (als_rating, "RatingDescent"),
+    (als_user, "UserDescent"),
+    (gradient, "GradientDescent"),
+    (least_squares, "LeastSquares"),
+    (paper, "PaperDescent"),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_post_processing_cannot_reach_the_noise_key(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    """Whatever models and descents are given, no path leads from it to gate, source or folder."""
+    given: list[Any] = []
+
+    def watched(kind: type, method: str) -> None:
+        original = getattr(kind, method)
+
+        def call(self: Any, *args: Any, **options: Any) -> Any:
+            given.extend((args, options))
+            return original(self, *args, **options)
+
+        monkeypatch.setattr(kind, method, call)
+
+    for module, kind_name in POST_PROCESSING:
+        kind = getattr(module, kind_name)
+        for method, member in vars(kind).items():
+            if callable(member) and (method == "__init__" or not method.startswith("_")):
+                watched(kind, method)
+    solver = small(name)
+    folder = RunFolder.create(tmp_path / "run", data=[])
+    solver.fit(random_ratings(), BUDGET if solver.is_private else None, Session(folder=folder))
+    folder.close()
+    if name not in ("bias", "non-private-bias"):
+        assert given
+    for each in reachable(given):
+        assert not isinstance(each, NoiseSource | RunFolder | Gate | Session), type(each)
+
+
+def test_the_start_of_users_does_not_follow_from_the_noise_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    monkeypatch.setattr(source.os, "urandom", lambda count: bytes(count))
+    folders = [RunFolder.create(tmp_path / name, data=[]) for name in ("one", "two")]
+    monkeypatch.undo()
+    assert folders[0].noise.secret() == folders[1].noise.secret()
+    assert folders[0].secret_seed() != folders[1].secret_seed()
+    seed = folders[0].secret_seed()
+    for folder in folders:
+        folder.close()
+    assert RunFolder.resume(tmp_path / "one", data=[]).secret_seed() == seed
+
+
+def test_a_fork_loses_the_key() -> None:
+    """Also where the child has the parent's process number, as in another container."""
+    import os
+
+    noise = SecureNoise()
+    noise.secret()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        noise._process = os.getpid()
+        try:
+            result = b"zero" if not any(noise.secret()) else b"key"
+        except NoiseReuse:
+            result = b"refused"
+        os.write(writing, result)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == b"refused"
+    assert any(noise.secret())
+
+
+def test_the_facade_has_no_gate_and_no_source() -> None:
+    assert not {"Gate", "NoiseSource", "SecureNoise", "RunFolder"} & set(tacit.__all__)
