@@ -73,6 +73,7 @@ def train(
     users_out: UsersOut | str | None = None,
     pseudonyms: str | Path | None = None,
     sign: str | Path | None = None,
+    pattern_is_public: bool = False,
     progress: Callable[[int, int], None] = silent,
 ) -> Trained:
     """Train and write a release. Reads private data; only the release may be published.
@@ -102,11 +103,15 @@ def train(
         The private file for the map from ids to pseudonyms.
     sign
         A private key, from `tacit keygen`, to sign the release with.
+    pattern_is_public
+        Train under unit `value` although which pairs are rated depends on values, because that is
+        public.
     progress
         Called with the iterations done and in all.
     """
     start = perf_counter()
     solver = solver or AlsSolver()
+    _check_pattern(ratings, solver, pattern_is_public)
     output = Path(output).absolute()
     users_out = users_in_release(solver, users_out)
     private = _private_files(solver, output, users_out, private_items, pseudonyms)
@@ -192,6 +197,7 @@ def preview(
     *,
     holdout: float | None = None,
     threads: int | None = None,
+    pattern_is_public: bool = False,
 ) -> Preview:
     """Return what training would spend, and about how long and how much memory it would take.
 
@@ -199,6 +205,7 @@ def preview(
     the result away: nothing is released but the time and the memory they took, which depend on how
     many ratings there are and are the owner's view.
     """
+    _check_pattern(ratings, solver, pattern_is_public)
     if holdout is not None:
         holdout = _validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, _ = random_split(ratings, holdout)
@@ -273,6 +280,17 @@ def users_in_release(solver: Solver, users_out: UsersOut | str | None) -> UsersO
     if hides_people and users_out is not UsersOut.NONE:
         raise InvalidParameter(NO_USERS)
     return users_out
+
+
+def _check_pattern(ratings: Ratings, solver: Solver, pattern_is_public: bool) -> None:
+    """Raise under unit `value` if the pattern, which it leaves public, depends on values."""
+    is_exposed = solver.is_private and unit_of(solver) is Unit.VALUE and not pattern_is_public
+    if is_exposed and ratings.preparation.is_pattern_from_values:
+        raise InvalidParameter(
+            "unit value publishes which pairs are rated, and here that depends on values: ratings "
+            "outside the scale were dropped, or a sparse matrix cannot hold the rating 0; use "
+            "--outside clip, --unit rating, or --pattern-is-public if it is"
+        )
 
 
 def _private_files(

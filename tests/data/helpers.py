@@ -28,6 +28,12 @@ def check(ratings: Ratings) -> None:
     check_structure(ratings)
 
 
+def check_text(ratings: Ratings) -> None:
+    """Check contents and structure of ratings from a text file, whose ids are text."""
+    assert as_dict(ratings) == {(str(u), str(i)): v for (u, i), v in EXPECTED.items()}
+    check_structure(ratings)
+
+
 def check_structure(ratings: Ratings) -> None:
     assert ratings.user_ids.is_sorted() and ratings.item_ids.is_sorted()
     for side, other in ((ratings.by_user, ratings.by_item), (ratings.by_item, ratings.by_user)):

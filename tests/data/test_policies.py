@@ -67,7 +67,7 @@ def test_missing_values_in_text(tmp_path: Path) -> None:
     file.write_text("user,item,rating\n1,1,3\n2,,4\nNA,3,4\n3,3,\n")
     with pytest.raises(InvalidDocument, match="missing=drop"):
         read_ratings(file, scale="1:5")
-    assert as_dict(read_ratings(file, scale="1:5", missing="drop")) == {(1, 1): 3.0}
+    assert as_dict(read_ratings(file, scale="1:5", missing="drop")) == {("1", "1"): 3.0}
 
 
 def test_duplicates() -> None:
@@ -200,7 +200,7 @@ def test_lines_whose_fields_are_shifted_are_refused(tmp_path: Path, content: str
 def test_a_name_with_brackets_is_a_name(tmp_path: Path) -> None:
     (tmp_path / "r[1].csv").write_text("7,8,3\n")
     (tmp_path / "r1.csv").write_text("1,1,1\n2,2,2\n")
-    assert as_dict(read_ratings(tmp_path / "r[1].csv", scale="1:5")) == {(7, 8): 3.0}
+    assert as_dict(read_ratings(tmp_path / "r[1].csv", scale="1:5")) == {("7", "8"): 3.0}
     folder = tmp_path / "d[1]*"
     folder.mkdir()
     FRAME.write_parquet(folder / "a[0].parquet")
@@ -228,12 +228,12 @@ def test_ids_that_do_not_fit_a_number_are_text(tmp_path: Path) -> None:
 def test_leading_zeros_are_kept(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,item,rating\n007,0,3\n7,10,4\n")
     ratings = read_ratings(tmp_path / "a.csv", scale="1:5")
-    assert as_dict(ratings) == {("007", 0): 3.0, ("7", 10): 4.0}
+    assert as_dict(ratings) == {("007", "0"): 3.0, ("7", "10"): 4.0}
 
 
 def test_the_separator_is_found_outside_quotes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('user_id,item_id,rating,"title::x"\n1,2,3,"a::b"\n')
-    assert as_dict(read_ratings(tmp_path / "a.csv", scale="1:5")) == {(1, 2): 3.0}
+    assert as_dict(read_ratings(tmp_path / "a.csv", scale="1:5")) == {("1", "2"): 3.0}
 
 
 def test_missing_ids_in_pandas_can_be_dropped() -> None:

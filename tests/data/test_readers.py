@@ -23,6 +23,7 @@ from tests.data.helpers import (
     as_dict,
     check,
     check_structure,
+    check_text,
     text,
 )
 
@@ -32,8 +33,8 @@ from tests.data.helpers import (
 def test_text_with_any_separator(tmp_path: Path, separator: str, header: bool) -> None:
     file = tmp_path / "ratings.txt"
     file.write_text(text(separator, header))
-    check(read_ratings(file, scale="1:5"))
-    check(read_ratings(str(file), scale="1:5:1", separator=separator, header=header))
+    check_text(read_ratings(file, scale="1:5"))
+    check_text(read_ratings(str(file), scale="1:5:1", separator=separator, header=header))
 
 
 def test_compressed_text(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_compressed_text(tmp_path: Path) -> None:
         archive.writestr("a.csv", content)
     (tmp_path / "a.csv.zst").write_bytes(ZSTANDARD)
     for file in tmp_path.iterdir():
-        check(read_ratings(file, scale="1:5"))
+        check_text(read_ratings(file, scale="1:5"))
 
 
 # `text(",")` compressed with the zstd command.
@@ -60,7 +61,7 @@ def test_windows_lines_quotes_and_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     quoted = text(",").replace("user_id", '"user_id"').replace("\n", "\r\n")
     file.write_bytes(b"\xef\xbb\xbf" + quoted.encode())
-    check(read_ratings(file, scale="1:5"))
+    check_text(read_ratings(file, scale="1:5"))
 
 
 def test_parquet_files_folders_and_globs(tmp_path: Path) -> None:

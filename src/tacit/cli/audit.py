@@ -9,6 +9,7 @@ from tacit.cli.console import Json, count_option, emit_json, note, number_option
 from tacit.cli.data import (
     ColumnsOption,
     DuplicatesOption,
+    ItemIdTypeOption,
     MissingOption,
     OutsideOption,
     ScaleOption,
@@ -142,6 +143,7 @@ def two_worlds(
     duplicates: DuplicatesOption = "error",
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
+    item_id_type: ItemIdTypeOption = None,
     json: Json = False,
 ) -> None:
     """Run many trainings in each of two neighbouring worlds, and tell them apart.
@@ -172,7 +174,9 @@ def two_worlds(
     )
     _check_output(output)
     if source is not None:
-        ratings = read(source, scale, columns, separator, duplicates, missing, outside)
+        ratings = read(
+            source, scale, columns, separator, duplicates, missing, outside, item_id_type
+        )
         pair = chosen_pair(ratings, unit_of(chosen), user=user, item=item, to=to)
     elif user is not None or item is not None or to is not None:
         raise InvalidParameter("--user, --item and --to choose a rating of real data: give some")
@@ -222,6 +226,7 @@ def one_run(
     duplicates: DuplicatesOption = "error",
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
+    item_id_type: ItemIdTypeOption = None,
     json: Json = False,
 ) -> None:
     """Train once with many canary ratings, each flipped by a secure coin, and guess the coins.
@@ -247,7 +252,7 @@ def one_run(
         mask_features=False if no_mask_features else None,
     )
     _check_output(output)
-    how = scale, columns, separator, duplicates, missing, outside
+    how = scale, columns, separator, duplicates, missing, outside, item_id_type
     chosen_canaries = _canaries(source, canaries, chosen, (None, None), *how)
     with iterations_bar("one run") as steps:
         result = audit_one_run(
@@ -292,6 +297,7 @@ def attack_release(
     duplicates: DuplicatesOption = "error",
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
+    item_id_type: ItemIdTypeOption = None,
     json: Json = False,
 ) -> None:
     """Show what somebody who has a release infers about single ratings.
@@ -318,7 +324,7 @@ def attack_release(
         mask_features=False if no_mask_features else None,
     )
     _check_output(output)
-    how = scale, columns, separator, duplicates, missing, outside
+    how = scale, columns, separator, duplicates, missing, outside, item_id_type
     chosen_targets = _canaries(source, targets, chosen, _values(values), *how)
     with iterations_bar("trainings") as steps:
         result = attack(

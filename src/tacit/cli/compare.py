@@ -9,6 +9,7 @@ from tacit.cli.console import Json, count_option, emit_json, note, number_option
 from tacit.cli.data import (
     ColumnsOption,
     DuplicatesOption,
+    ItemIdTypeOption,
     MissingOption,
     OutsideOption,
     ScaleOption,
@@ -60,6 +61,7 @@ def compare(
     duplicates: DuplicatesOption = "error",
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
+    item_id_type: ItemIdTypeOption = None,
     threads: Annotated[int | None, count_option("Threads; all processors when omitted.")] = None,
     json: Json = False,
 ) -> None:
@@ -87,7 +89,7 @@ def compare(
     left_out = [name for name in plan.solvers if name not in dict(plan.kinds)]
     if left_out:
         note(f"left out, since they know unit value only: {', '.join(left_out)}")
-    ratings = read(source, scale, columns, separator, duplicates, missing, outside)
+    ratings = read(source, scale, columns, separator, duplicates, missing, outside, item_id_type)
     try:
         with cells_bar("trainings") as cells:
             comparison = run_comparison(

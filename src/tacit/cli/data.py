@@ -43,6 +43,14 @@ MissingOption = Annotated[str, typer.Option(help="Rows that lack a field: error 
 OutsideOption = Annotated[
     str, typer.Option(help="Ratings that are not on the scale: error, clip or drop.")
 ]
+ItemIdTypeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="text|int",
+        help="Type of the item ids in a text file. Default: text. User ids are always text there; "
+        "Parquet files keep their types.",
+    ),
+]
 SeparatorOption = Annotated[
     str | None, typer.Option(help="Separator of a text file; found out when omitted.")
 ]
@@ -103,6 +111,7 @@ def info(
     duplicates: DuplicatesOption = "error",
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
+    item_id_type: ItemIdTypeOption = None,
     user: Annotated[str | None, typer.Option(help="Also count the ratings of this user.")] = None,
     item: Annotated[str | None, typer.Option(help="Also count the ratings of this item.")] = None,
     json: Json = False,
@@ -110,7 +119,7 @@ def info(
     """Show exact statistics of a source: the owner's view, not for publication."""
     from tacit.data.describe import describe
 
-    ratings = read(source, scale, columns, separator, duplicates, missing, outside)
+    ratings = read(source, scale, columns, separator, duplicates, missing, outside, item_id_type)
     facts = describe(ratings, user=user, item=item)
     if json:
         emit_json({"source": source, "view": "owner"} | facts)
@@ -127,13 +136,11 @@ def read(
     duplicates: str,
     missing: str,
     outside: str,
-    text_ids: tuple[str, ...] = (),
+    item_id_type: str | None,
 ) -> "Ratings":
     """Return the ratings that a command's options name, with a bar and the licence if need be."""
     from tacit.data import load
-    from tacit.data.sources import is_named
 
-    options: dict[str, Any] = {"text_ids": text_ids} if text_ids and not is_named(source) else {}
     with bytes_bar(source) as progress:
         return load(
             source,
@@ -143,9 +150,9 @@ def read(
             duplicates=duplicates,
             missing=missing,
             outside=outside,
+            item_id_type=item_id_type,
             progress=progress,
             licence=note,
-            **options,
         )
 
 

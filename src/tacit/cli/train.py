@@ -9,6 +9,7 @@ from tacit.cli.console import Json, count_option, emit_json, note, number_option
 from tacit.cli.data import (
     ColumnsOption,
     DuplicatesOption,
+    ItemIdTypeOption,
     MissingOption,
     OutsideOption,
     ScaleOption,
@@ -79,6 +80,7 @@ def train(
     duplicates: DuplicatesOption = "error",
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
+    item_id_type: ItemIdTypeOption = None,
     threads: Annotated[Count, count_option("Threads; all processors when omitted.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted training of the same kind.")
@@ -97,6 +99,14 @@ def train(
     users_universe: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The same for users.")
     ] = None,
+    pattern_is_public: Annotated[
+        bool,
+        typer.Option(
+            "--pattern-is-public",
+            help="Unit value: train although which pairs are rated depends on values, as with "
+            "--outside drop, because that is public.",
+        ),
+    ] = False,
     users_out: Annotated[
         str | None,
         typer.Option(
@@ -205,15 +215,21 @@ def train(
     users_in_release(chosen, users_out)
     if hidden is Unit.USER and users_universe is not None:
         raise InvalidParameter("unit user releases no list of users; leave out --users-universe")
-    lists = {"user": users_universe, "item": items_universe}
-    # What ids are like follows from the lists, not from the ratings.
-    listed = tuple(role for role, path in lists.items() if path is not None)
-    ratings = read(source, scale, columns, separator, duplicates, missing, outside, listed)
+    ratings = read(source, scale, columns, separator, duplicates, missing, outside, item_id_type)
     ratings = _among(ratings, users_universe, items_universe)
+    for sentence in ratings.preparation.notes():
+        note(sentence)
     if dry_run:
         if output is not None:
             check_absent(output)
-        seen = preview(ratings, chosen, budget, holdout=holdout, threads=threads)
+        seen = preview(
+            ratings,
+            chosen,
+            budget,
+            holdout=holdout,
+            threads=threads,
+            pattern_is_public=pattern_is_public,
+        )
         _show_preview(seen, chosen, hidden, json)
         _say_public(hidden, users_universe, items_universe)
         return
@@ -237,6 +253,7 @@ def train(
                 users_out=users_out,
                 pseudonyms=pseudonyms_out,
                 sign=sign,
+                pattern_is_public=pattern_is_public,
                 progress=steps,
             )
     except KeyboardInterrupt:
@@ -287,8 +304,9 @@ def _among(ratings: "Ratings", users: Path | None, items: Path | None) -> "Ratin
 
     if users is None and items is None:
         return ratings
+    # User ids from a text file are text, those of a list too; items may be numbers by their list.
     lists = {
-        f"{role}s": id_column(read_table(path), role, str(path))
+        f"{role}s": id_column(read_table(path, is_typed=role == "item"), role, str(path))
         for role, path in (("user", users), ("item", items))
         if path is not None
     }

@@ -8,7 +8,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -18,9 +18,6 @@ from tacit.errors import InvalidDocument, InvalidParameter
 
 PIECE = 2**20
 """Rows in memory at a time while reading."""
-
-_SAMPLE = 10_000
-"""Rows looked at to find out the types of columns."""
 
 SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 """Tried in this order on the first line."""
@@ -102,31 +99,26 @@ class TableFile:
             )
         else:
             order = {role: place for place, role in enumerate(ROLES[: len(fields)])}
-        schema = self._text_frame({}).collect_schema()
-        names = schema.names()
-        if len(names) != len(row):
-            # Longer lines would shift their fields, shorter ones lack some.
-            raise InvalidDocument(
-                f"{self.path} has no ratings, or lines with other numbers of fields than its first"
-            )
+        # Longer lines are refused when they are read; shorter ones lack something.
+        self._names = names = [f"column_{place}" for place in range(len(row))]
         self.places = {role: names[width * place] for role, place in order.items()}
         self._between = [name for place, name in enumerate(names) if place % width]
-        self._rating_is_number = schema[self.places["rating"]].is_numeric()
-        ids = {role: self.places[role] for role in ("user", "item")}
-        sample = self._text_frame(dict.fromkeys(ids.values(), pl.String)).head(_SAMPLE)
-        zeros = sample.select(pl.col(*ids.values()).str.contains(r"^\s*0\d").any()).collect()
-        # Ids that look like 1e5, 3.0 or 007 would lose their form as numbers.
-        self._text_roles = [
-            role for role, name in ids.items() if schema[name].is_float() or zeros[name].item()
-        ]
 
-    def pieces(self, roles: list[str], *, text_ids: Collection[str] = ()) -> Iterator[pl.DataFrame]:
+    def pieces(
+        self, roles: list[str], types: Mapping[str, type[pl.DataType]] | None = None
+    ) -> Iterator[pl.DataFrame]:
         """Yield the columns of the given roles, piece by piece.
 
-        Ids in a text file are numbers if they look like it, or text if `text_ids` has their role.
+        In a text file every column is text, except where `types` says otherwise. What a column is
+        never depends on its rows: one user's odd id would change everybody's.
         """
         with _Explained(self.path):
-            frame = self._typed_text(text_ids) if self.is_text else self._frame
+            declared = {
+                self.places[role]: kind
+                for role, kind in (types or {}).items()
+                if role in self.places
+            }
+            frame = self._text_frame(declared) if self.is_text else self._frame
             chosen = [pl.col(self.places[role]).alias(role) for role in roles]
             if self.is_text and self._between:
                 single = pl.any_horizontal(pl.col(self._between).is_not_null())
@@ -138,23 +130,13 @@ class TableFile:
                     raise InvalidDocument(f"{self.path} has single colons among its double ones")
                 yield piece.select(roles)
 
-    def _typed_text(self, text_ids: Collection[str]) -> pl.LazyFrame:
-        # A rating may have decimals only later on. What is no number at all is reported later.
-        types: dict[str, type[pl.DataType]] = {}
-        if self._rating_is_number:
-            types[self.places["rating"]] = pl.Float64
-        text_roles = {*text_ids, *self._text_roles}
-        types |= {self.places[role]: pl.String for role in text_roles}
-        return self._text_frame(types)
-
-    def _text_frame(self, types: dict[str, type[pl.DataType]]) -> pl.LazyFrame:
+    def _text_frame(self, types: Mapping[str, type[pl.DataType]]) -> pl.LazyFrame:
         return pl.scan_csv(
             self._source if isinstance(self._source, str) else io.BytesIO(self._source),
             has_header=False,
             skip_rows=1 if self._header else 0,
             separator=self._separator,
-            schema_overrides=types,
-            infer_schema_length=_SAMPLE,
+            schema={name: types.get(name, pl.String) for name in self._names},
             null_values=NULLS,
             raise_if_empty=False,
             glob=False,

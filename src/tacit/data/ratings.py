@@ -48,6 +48,40 @@ class Csr:
         return _file_parts(keys, rows, self.codes, file)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """What was done to raw rows before they became ratings: public rules, outside any guarantee.
+
+    Attributes
+    ----------
+    is_merged
+        Repeated rows of one (user, item) pair were to be merged into one rating.
+    is_filtered
+        Users, items or rows were left out by counts or by what they hold.
+    is_pattern_from_values
+        A rating was left out because of its value: which pairs are rated depends on values.
+    """
+
+    is_merged: bool = False
+    is_filtered: bool = False
+    is_pattern_from_values: bool = False
+
+    def notes(self) -> list[str]:
+        """Sentences for the owner on what the guarantee then refers to."""
+        notes = []
+        if self.is_merged:
+            notes.append(
+                "repeated rows of a (user, item) pair are merged: the guarantee counts pairs after "
+                "merging, and one raw row more or less can change two ratings"
+            )
+        if self.is_filtered:
+            notes.append(
+                "rows were left out before training, by counts or by what they hold: the guarantee "
+                "covers the ratings that were kept, not the choice"
+            )
+        return notes
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ratings:
     """Ratings of items by users on a declared scale. Private; cannot be changed.
@@ -65,6 +99,8 @@ class Ratings:
         The same ratings in both directions.
     timestamps
         One for each rating in the order of `by_user`, or None.
+    preparation
+        What was done to raw rows before.
     """
 
     user_ids: pl.Series
@@ -73,6 +109,7 @@ class Ratings:
     by_user: Csr
     by_item: Csr = field(init=False)
     timestamps: npt.NDArray[np.int64] | None = None
+    preparation: Preparation = Preparation()
 
     def __post_init__(self) -> None:
         if self.by_user.starts.size != len(self.user_ids) + 1:
@@ -135,6 +172,7 @@ class Ratings:
             scale=self.scale,
             by_user=by_user,
             timestamps=None if self.timestamps is None else self.timestamps[keep],
+            preparation=self.preparation,
         )
 
     def replaced(self, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> "Ratings":
@@ -149,6 +187,7 @@ class Ratings:
             scale=self.scale,
             by_user=Csr(self.by_user.starts, self.by_user.columns, codes),
             timestamps=self.timestamps,
+            preparation=self.preparation,
         )
 
     def digest(self) -> str:

@@ -4,7 +4,7 @@ Everything here is on the trusted side. An error may say how many rows have a pr
 owner's eyes, but never shows a value.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,7 +19,7 @@ from tacit import _validate
 from tacit.data.files import PIECE, TableFile, UnreadableTable
 from tacit.data.frames import is_path, to_frame
 from tacit.data.ids import IdIndex
-from tacit.data.ratings import Csr, Ratings, filed, group
+from tacit.data.ratings import Csr, Preparation, Ratings, filed, group
 from tacit.data.scale import Scale
 from tacit.errors import InvalidDocument, InvalidParameter
 
@@ -37,6 +37,13 @@ class Missing(StrEnum):
 
     ERROR = "error"
     DROP = "drop"
+
+
+class IdType(StrEnum):
+    """Type of ids in a text file, where every field is text to begin with."""
+
+    TEXT = "text"
+    INT = "int"
 
 
 class Outside(StrEnum):
@@ -58,7 +65,7 @@ def read_ratings(
     missing: Missing | str = Missing.ERROR,
     outside: Outside | str = Outside.ERROR,
     timestamps: bool = False,
-    text_ids: Collection[str] = (),
+    item_id_type: IdType | str | None = None,
 ) -> Ratings:
     """Return the ratings in `source`. Reads private data.
 
@@ -83,8 +90,9 @@ def read_ratings(
         Ratings not on the scale: `error`, `clip` or `drop`.
     timestamps
         Whether to keep them; they cost 8 bytes a rating.
-    text_ids
-        Of "user" and "item" those whose ids in a text file are text, whatever they look like.
+    item_id_type
+        Type of the item ids in a text file: `text` (the default) or `int`. User ids from a text
+        file are always text; everything but text files keeps its types.
     """
     scale = _scale(scale)
     duplicates = _validate.choice("duplicates", duplicates, Duplicates)
@@ -94,23 +102,56 @@ def read_ratings(
         outside=_validate.choice("outside", outside, Outside),
     )
     roles = ["user", "item", "rating", *(["timestamp"] if timestamps else [])]
-    if is_path(source):
-        file = TableFile(str(source), columns, separator, header)
+    if item_id_type is not None:
+        item_id_type = _validate.choice("item_id_type", item_id_type, IdType)
+    file = TableFile(str(source), columns, separator, header) if is_path(source) else None
+    if item_id_type is not None and not (file and file.is_text):
+        raise InvalidParameter(
+            "item_id_type is for text files; Parquet files, frames and arrays keep their types"
+        )
+    if file:
         if timestamps and "timestamp" not in file.places:
             raise _no_timestamps()
         try:
-            collected = _collect(file.pieces(roles, text_ids=text_ids), policy)
+            pieces = file.pieces(roles, {"rating": pl.Float64})
+            collected = _collect(_typed(pieces, item_id_type), policy)
         except UnreadableTable:
-            # Ids that look like numbers at first and turn out not to be are text.
             if not file.is_text:
                 raise
-            collected = _collect(file.pieces(roles, text_ids=("user", "item")), policy)
+            # Read as text, a rating that is no number is reported as such.
+            collected = _collect(_typed(file.pieces(roles), item_id_type), policy)
     else:
         frame = to_frame(source, columns)
         if timestamps and "timestamp" not in frame.columns:
             raise _no_timestamps()
         collected = _collect(frame.select(roles).iter_slices(PIECE), policy)
-    return _build(collected, scale, duplicates)
+    preparation = Preparation(
+        is_merged=duplicates is not Duplicates.ERROR,
+        is_filtered=policy.missing is Missing.DROP or policy.outside is Outside.DROP,
+        is_pattern_from_values=policy.outside is Outside.DROP
+        or (hasattr(source, "tocoo") and scale.low <= 0 <= scale.high),
+    )
+    return _build(collected, scale, duplicates, preparation)
+
+
+def _typed(pieces: Iterable[pl.DataFrame], item_id_type: IdType | None) -> Iterator[pl.DataFrame]:
+    """Yield pieces of a text file with item ids of the declared type."""
+    for piece in pieces:
+        if item_id_type is IdType.INT:
+            piece = piece.with_columns(item=_whole_numbers(piece["item"]))
+        yield piece
+
+
+def _whole_numbers(ids: pl.Series) -> pl.Series:
+    """Item ids as numbers; raises where one is not written as a plain decimal."""
+    numbers = ids.cast(pl.Int64, strict=False)
+    odd = int((numbers.cast(pl.String).ne_missing(ids)).sum())
+    if odd:
+        raise InvalidDocument(
+            f"at least {odd:,} item ids are not whole numbers in plain decimals, such as 7; leave "
+            "out --item-id-type int"
+        )
+    return numbers
 
 
 def _no_timestamps() -> InvalidDocument:
@@ -203,7 +244,8 @@ def _timestamps(series: pl.Series) -> npt.NDArray[np.int64]:
         raise InvalidDocument("some rows have no timestamp; complete them, or do without")
     try:
         if series.dtype == pl.String:
-            series = series.str.to_datetime()
+            numbers = series.cast(pl.Int64, strict=False)
+            series = series.str.to_datetime() if numbers.has_nulls() else numbers
         if series.dtype.is_temporal():
             series = series.dt.epoch("s")
         return series.cast(pl.Int64, strict=True).to_numpy().copy()
@@ -211,7 +253,9 @@ def _timestamps(series: pl.Series) -> npt.NDArray[np.int64]:
         raise InvalidDocument("a timestamp is neither a number nor a date; mend it") from None
 
 
-def _build(collected: _Collected, scale: Scale, duplicates: Duplicates) -> Ratings:
+def _build(
+    collected: _Collected, scale: Scale, duplicates: Duplicates, preparation: Preparation
+) -> Ratings:
     """Return the ratings in compressed rows, each pair once.
 
     Filing by item and then by user sorts each user's items. What is not needed any more is let go.
@@ -236,7 +280,12 @@ def _build(collected: _Collected, scale: Scale, duplicates: Duplicates) -> Ratin
         by_user = Csr(by_user.starts, by_user.columns, codes[order])
     scale, by_user, when = _each_pair_once(scale, by_user, when, duplicates)
     return Ratings(
-        user_ids=user_ids, item_ids=item_ids, scale=scale, by_user=by_user, timestamps=when
+        user_ids=user_ids,
+        item_ids=item_ids,
+        scale=scale,
+        by_user=by_user,
+        timestamps=when,
+        preparation=preparation,
     )
 
 

@@ -10,7 +10,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +148,9 @@ _SETS = (
 )
 NAMED_SETS = {each.name: each for each in _SETS}
 
+_ARCHIVE_TYPES = {"user": pl.Int64, "item": pl.Int64, "rating": pl.Float64, "timestamp": pl.Int64}
+"""Types of the columns in archives of text, which are known."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PaperSlice:
@@ -218,7 +221,10 @@ def load_named(
     if archive.suffix != ".parquet":
         table = _read_archive(known, archive)
         table = PAPER_SLICES[name].cut(table) if variant else table
-    return read_ratings(table, scale=known.scale, timestamps=timestamps, **policies)
+    ratings = read_ratings(table, scale=known.scale, timestamps=timestamps, **policies)
+    if variant or name == "anime":
+        return replace(ratings, preparation=replace(ratings.preparation, is_filtered=True))
+    return ratings
 
 
 def locate(
@@ -328,7 +334,7 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError):
         raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
     file = TableFile(str(archive), content=content)
-    pieces = list(file.pieces(list(file.places)))
+    pieces = list(file.pieces(list(file.places), _ARCHIVE_TYPES))
     if not pieces:
         raise InvalidDocument(f"{archive} has no ratings")
     table = pl.concat(pieces).rename({"user": "user_id", "item": "item_id"})

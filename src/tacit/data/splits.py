@@ -85,10 +85,13 @@ def _sides(ratings: Ratings) -> list[tuple[pl.Series, bytes]]:
 
 
 def _keys(ids: pl.Series, seed: int, role: bytes) -> npt.NDArray[np.uint64]:
-    """Return 64 bits for each id that depend on it and the seed only."""
+    """64 bits for each id that depend on the seed and the text of the id only.
+
+    A number and its decimal text have the same, so that how ids are stored changes no split.
+    """
     person, key = b"tacit-" + role, seed.to_bytes(64, "big")
     digests = (
-        hashlib.blake2b(repr(each).encode(), key=key, person=person, digest_size=8).digest()
+        hashlib.blake2b(str(each).encode(), key=key, person=person, digest_size=8).digest()
         for each in ids
     )
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)

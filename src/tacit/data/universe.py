@@ -39,6 +39,7 @@ def with_universe(
         scale=ratings.scale,
         by_user=filed(rows, columns, codes, len(user_ids)),
         timestamps=times,
+        preparation=ratings.preparation,
     )
 
 
@@ -59,8 +60,10 @@ def _placed(own: pl.Series, given: Ids | None, role: str) -> tuple[pl.Series, Pl
     if listed.has_nulls() or listed.n_unique() != len(listed):
         raise InvalidDocument(f"the {role} ids listed must be there, and each only once")
     listed = listed.cast(pl.Int64 if listed.dtype.is_integer() else pl.String).sort()
-    # An id that has no form like those listed is not among them.
+    # An id that has no form like those listed is not among them; 007 is no way to write 7.
     wanted = own.cast(listed.dtype, strict=False)
+    if own.dtype == pl.String:
+        wanted = wanted.set(wanted.cast(pl.String).ne_missing(own), None)
     table = pl.DataFrame({"id": listed, "place": np.arange(len(listed), dtype=np.int32)})
     found = wanted.alias("id").to_frame().join(table, on="id", how="left", maintain_order="left")
     places = found["place"]

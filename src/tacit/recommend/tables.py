@@ -79,8 +79,8 @@ def _from_array(path: Path, ids: str | Path | None, width: int) -> Table:
     return checked_table(frame, "item_id", str(path), width=width)
 
 
-def read_table(path: str | Path) -> pl.DataFrame:
-    """Return a CSV, TSV or Parquet file."""
+def read_table(path: str | Path, *, is_typed: bool = True) -> pl.DataFrame:
+    """Return a CSV, TSV or Parquet file; without `is_typed` the columns of text stay text."""
     path = Path(path)
     try:
         with path.open("rb") as stream:
@@ -92,7 +92,7 @@ def read_table(path: str | Path) -> pl.DataFrame:
             return _double_colons(path.read_bytes())
         separator = max("\t,;|", key=lambda each: line.count(each.encode()))
         text = pl.read_csv(path, separator=separator, infer_schema=False)
-        return text.select(_typed(column) for column in text)
+        return text.select(_typed(column) for column in text) if is_typed else text
     except OSError as error:
         raise InvalidDocument(f"cannot read {path}: {error.strerror or error}") from None
     except Exception:

@@ -1,0 +1,226 @@
+"""Files that differ by one row give the same training input for everybody else.
+
+Each test runs `tacit train` twice, on two files that are neighbours under a unit, and looks at what
+the solver and the held-out evaluation were given. Ids, their types and order, the split and the
+ratings of all other users must not depend on the row that differs.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import tacit.training
+from tacit.cli.app import app
+from tacit.solvers.bias import BiasSolver
+
+ROWS = 10_500
+"""More than a reader might look at to find out the types of columns."""
+
+USERS, ITEMS = 150, 100
+
+Line = tuple[str, str, str]
+
+
+def lines(separator: str = ",") -> list[Line]:
+    """Plain rows: user and item numbers, ratings from 1 to 5."""
+    found = [(u, i) for u in range(1, USERS + 1) for i in range(1, ITEMS + 1) if (u * i) % 10 < 7]
+    return [(str(u), str(i), str(1 + (u + 3 * i) % 5)) for u, i in found][:ROWS]
+
+
+class Stop(Exception):
+    """Ends a training once its input has been seen."""
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    """Run `tacit train` on lines of text; return what it would train on and what it held out."""
+
+    def run(name: str, text: list[str], *options: object) -> tuple[Any, Any]:
+        seen: list[Any] = []
+
+        def fit(self: Any, ratings: Any, *rest: Any) -> Any:
+            seen.append(ratings)
+            raise Stop
+
+        original = tacit.training.random_split
+
+        def split(*args: Any) -> Any:
+            seen.append(original(*args)[1])
+            return original(*args)
+
+        monkeypatch.setattr(BiasSolver, "fit", fit)
+        monkeypatch.setattr(tacit.training, "random_split", split)
+        file = tmp_path / f"{name}.csv"
+        file.write_text("\n".join(["user_id,item_id,rating", *text]) + "\n")
+        command = ["train", str(file), "--scale", "1:5", "--epsilon", "1", "--solver", "bias"]
+        command += ["--holdout", "0.2", "-o", str(tmp_path / f"{name}.out"), *map(str, options)]
+        result = CliRunner().invoke(app, command)
+        assert isinstance(result.exception, Stop), result.output
+        monkeypatch.undo()
+        test, train = seen
+        return train, test
+
+    return run
+
+
+def joined(rows: list[Line]) -> list[str]:
+    return [",".join(row) for row in rows]
+
+
+def listed(tmp_path: Path, role: str, ids: list[str]) -> Path:
+    file = tmp_path / f"{role}-list.csv"
+    file.write_text("\n".join([f"{role}_id", *ids]) + "\n")
+    return file
+
+
+def others(ratings: Any, user: str, item: str | None) -> pl.DataFrame:
+    """Ratings of all but the one that differs, or of all but one user."""
+    mine = pl.col("user_id").cast(pl.String) == user
+    if item is not None:
+        mine &= pl.col("item_id").cast(pl.String) == item
+    return ratings.to_frame().filter(~mine)
+
+
+def assert_same(worlds: list[tuple[Any, Any]], user: str, item: str | None) -> None:
+    for part in (0, 1):
+        one, two = (others(world[part], user, item) for world in worlds)
+        names = pl.col("user_id", "item_id").cast(pl.String)
+        assert one.with_columns(names).equals(two.with_columns(names)), "another split"
+        assert one.schema == two.schema
+    one, two = (world[0] for world in worlds)
+    assert one.item_ids.dtype == two.item_ids.dtype and one.item_ids.equals(two.item_ids)
+    if item is not None:
+        assert one.user_ids.equals(two.user_ids)
+    else:
+        assert one.user_ids.filter(one.user_ids != user).equals(two.user_ids)
+
+
+ODD_IDS = ["bob", "007", "3.0", "1e5", "-5", "+7", "0", "9999999999999999999999", '"8,5"', "é"]
+PLACES = [0, 5000, ROWS]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("odd", ODD_IDS)
+def test_one_user_more_changes_no_other(given: Any, tmp_path: Path, odd: str, place: int) -> None:
+    """Unit user: their id, whatever it looks like, says nothing about others'."""
+    items = listed(tmp_path, "item", [str(i) for i in range(1, ITEMS + 1)])
+    plain = lines()
+    mine = [(odd, str(i), "5") for i in (3, 4, 7)]
+    texts = [joined(plain[:place] + mine + plain[place:]), joined(plain)]
+    worlds = [
+        given(name, text, "--unit", "user", "--items-universe", items)
+        for name, text in zip(("one", "two"), texts, strict=True)
+    ]
+    assert_same(worlds, odd.strip('"'), None)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("odd", ODD_IDS)
+def test_one_rating_more_changes_no_other(given: Any, tmp_path: Path, odd: str, place: int) -> None:
+    """Unit rating: that of a user, or of an item, with an odd id that is on the public list."""
+    users = [odd, *(str(u) for u in range(1, USERS + 1))]
+    items = ["0012", *(str(i) for i in range(1, ITEMS + 1))]
+    options = ["--unit", "rating", "--users-universe", listed(tmp_path, "user", users)]
+    options += ["--items-universe", listed(tmp_path, "item", items)]
+    plain = lines()
+    for user, item in ((odd, "5"), ("9", "0012")):
+        texts = [joined([*plain[:place], (user, item, "5"), *plain[place:]]), joined(plain)]
+        worlds = [
+            given(f"{name}-{item}", text, *options)
+            for name, text in zip(("one", "two"), texts, strict=True)
+        ]
+        assert_same(worlds, user.strip('"'), item)
+
+
+@pytest.mark.parametrize("place", [0, 5000, ROWS - 1])
+@pytest.mark.parametrize("odd", ["5.0", "4.5", "5e0", "+3", '"5"', "1.00000000000000000001"])
+def test_another_value_changes_no_other(given: Any, tmp_path: Path, odd: str, place: int) -> None:
+    """Unit value: however the number is written."""
+    options = ["--users-universe", listed(tmp_path, "user", [str(u) for u in range(1, USERS + 1)])]
+    options += ["--items-universe", listed(tmp_path, "item", [str(i) for i in range(1, 1 + ITEMS)])]
+    plain = lines()
+    user, item, _ = plain[place]
+    changed = [*plain[:place], (user, item, odd), *plain[place + 1 :]]
+    for unit in ("value", "rating"):
+        worlds = [
+            given(f"{name}-{unit}", joined(text), "--unit", unit, *options)
+            for name, text in (("one", changed), ("two", plain))
+        ]
+        assert_same(worlds, user, item)
+
+
+@pytest.mark.parametrize("blank", ["", ",,", "7,,5", ",7,5", "7,8,", "NA,7,5"])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_row_that_lacks_something_changes_no_other(given: Any, blank: str, place: int) -> None:
+    """Where such rows are left out. A blank line before the first rating is refused."""
+    if (blank, place) == ("", 0):
+        place = 1
+    plain = joined([row for row in lines() if row[:2] != ("7", "8")])
+    texts = [[*plain[:place], blank, *plain[place:]], plain]
+    for unit in ("rating", "user"):
+        worlds = [
+            given(f"{name}-{unit}", text, "--unit", unit, "--missing", "drop")
+            for name, text in zip(("one", "two"), texts, strict=True)
+        ]
+        for part in (0, 1):
+            one, two = (world[part].to_frame() for world in worlds)
+            assert one.equals(two)
+
+
+@pytest.mark.parametrize("quoted", ['"7"', '"150"'])
+def test_quotes_are_not_part_of_an_id(given: Any, quoted: str) -> None:
+    plain = lines()
+    user = quoted.strip('"')
+    changed = [(quoted, *row[1:]) if row[0] == user else row for row in plain]
+    worlds = [given(name, joined(text)) for name, text in (("one", changed), ("two", plain))]
+    for part in (0, 1):
+        assert worlds[0][part].to_frame().equals(worlds[1][part].to_frame())
+
+
+def test_leading_zeros_make_another_user(given: Any) -> None:
+    """7 and 007 are two users."""
+    rows = [*lines(), ("007", "3", "5"), ("7.0", "3", "1")]
+    train, _ = given("zeros", joined(rows))
+    assert {"7", "007", "7.0"} <= set(train.user_ids.to_list())
+    assert train.user_ids.dtype == train.item_ids.dtype == pl.String
+
+
+def test_item_ids_are_numbers_where_that_is_declared(given: Any, tmp_path: Path) -> None:
+    """By an option, or by a public list of numbers; user ids stay text."""
+    for options in (
+        ["--item-id-type", "int"],
+        ["--items-universe", listed(tmp_path, "item", [str(i) for i in range(1, ITEMS + 1)])],
+    ):
+        train, _ = given(f"typed-{options[0]}", joined(lines()), *options)
+        assert train.item_ids.dtype == pl.Int64 and train.user_ids.dtype == pl.String
+        assert train.item_ids.is_sorted()
+
+
+@pytest.mark.parametrize("odd", ["007", "3.0", "abc", "9999999999999999999999"])
+def test_a_declared_number_that_is_none_is_refused(odd: str, tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text("\n".join(["user_id,item_id,rating", *joined(lines()), f"1,{odd},5"]) + "\n")
+    command = ["train", str(file), "--scale", "1:5", "--epsilon", "1", "--item-id-type", "int"]
+    result = CliRunner().invoke(app, [*command, "-o", str(tmp_path / "out")])
+    assert result.exception is not None
+    assert "whole number" in str(result.exception) and odd not in str(result.exception)
+
+
+def test_the_split_does_not_depend_on_how_ids_are_stored() -> None:
+    """A number and its decimal text are held out alike: a file and a frame agree."""
+    from tacit.data import load
+    from tacit.data.splits import random_split
+
+    frame = pl.DataFrame(
+        [(int(u), int(i), float(v)) for u, i, v in lines()],
+        schema=["user_id", "item_id", "rating"],
+        orient="row",
+    )
+    text = frame.with_columns(pl.col("user_id", "item_id").cast(pl.String))
+    parts = [random_split(load(each, scale="1:5"), 0.2, 3)[1].to_frame() for each in (frame, text)]
+    columns = [pl.col("user_id", "item_id").cast(pl.Int64), "rating"]
+    one, two = (part.select(columns).sort("user_id", "item_id") for part in parts)
+    assert one.equals(two)
