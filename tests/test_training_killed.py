@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from tacit.privacy.certificate import read_ledger
-from tacit.privacy.run_folder import read_journal
+from tacit.privacy.journal import read_journal
 from tacit.training import run_folder
 
 SCRIPT = """

@@ -1,3 +1,3 @@
 """The version of Tacit, written once."""
 
-__version__ = "0.1.0"
+__version__ = "0.1.1"

@@ -25,9 +25,10 @@ from tacit.evaluate.metrics import rmse
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.events import GaussianRelease
+from tacit.privacy.journal import read_journal
 from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.noise.source import NoiseSource
-from tacit.privacy.run_folder import SECRET, RunFolder, erase, read_journal
+from tacit.privacy.run_folder import SECRET, RunFolder, erase
 from tacit.privacy.units import Unit
 from tacit.release.read import load_release
 from tacit.release.sign import read_private_key

@@ -23,7 +23,12 @@ def test_verify(tacit: RunTacit, release: Path) -> None:
     assert result.returncode == 0 and document["passed"]
     assert document["status"] == "proven" and document["unit"] == "value"
     assert document["epsilon"] <= 10 and document["delta"] == 1e-5 and document["mu"] > 1
-    assert [check["name"] for check in document["checks"]] == ["files", "contents", "status"]
+    assert [check["name"] for check in document["checks"]] == [
+        "files",
+        "contents",
+        "signature",
+        "status",
+    ]
     assert "epsilon = " in tacit("verify", release).stdout
 
 

@@ -16,11 +16,12 @@ import pytest
 
 from tacit.errors import BudgetExceeded, InvalidDocument, NoiseReuse
 from tacit.privacy.certificate import Certificate, read_ledger
+from tacit.privacy.journal import read_journal
 from tacit.privacy.ledger import Status
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.privacy.run_folder import RunFolder, read_journal
+from tacit.privacy.run_folder import RunFolder
 from tests.privacy.noise_helpers import (
     FIXED,
     NO_VALUES,

@@ -333,7 +333,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_old_versions_are_still_read() -> None:
-    """Files of every version that was ever written are kept here."""
+    """Files of every version that can be written are kept here."""
     versions = sorted(path.name for path in FILES.iterdir())
     assert versions == [f"v{number}" for number in range(1, bundle.VERSION + 1)]
     for version in versions:

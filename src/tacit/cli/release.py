@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.console import Json, count_option, emit_json, note, printable, say, table
+from tacit.cli.console import (
+    Json,
+    count_option,
+    emit_json,
+    note,
+    number_option,
+    printable,
+    say,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
     from tacit._fold_in import FoldedIn
@@ -47,6 +57,19 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="The release must be signed with this key."),
     ] = None,
+    max_epsilon: Annotated[
+        float | None, number_option("Fail if the epsilon of the release is larger.")
+    ] = None,
+    max_delta: Annotated[
+        float | None, number_option("Fail if the delta of the release is larger.")
+    ] = None,
+    population: Annotated[
+        int | None,
+        count_option(
+            "Number of users in the data: warn if delta is not below one over it. Default: the "
+            "number of users in the release, if it lists them."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Recompute the guarantee of a release from its ledger and check every file.
@@ -62,7 +85,14 @@ def verify(
 
     allowed = {Status.PROVEN} | {_validate.choice("allow", each, Status) for each in allow or ()}
     key = read_public_key(public_key) if public_key is not None else None
-    verdict = verify_release(release, allowed=frozenset(allowed), public_key=key)
+    verdict = verify_release(
+        release,
+        allowed=frozenset(allowed),
+        public_key=key,
+        max_epsilon=max_epsilon,
+        max_delta=max_delta,
+        population=population,
+    )
     found = verdict.release.certificate if verdict.release else None
     if json:
         emit_json(
@@ -73,6 +103,8 @@ def verify(
                 "epsilon": found.epsilon if found else None,
                 "delta": found.delta if found else None,
                 "mu": found.mu if found else None,
+                "signed": verdict.is_signed,
+                "warnings": list(verdict.warnings),
                 "checks": [
                     {"name": check.name, "passed": check.passed, "detail": check.detail}
                     for check in verdict.checks
@@ -90,6 +122,8 @@ def verify(
                 f"unit {found.unit}: epsilon = {rounded_up(found.epsilon, 6)} "
                 f"at delta = {found.delta:g}, mu = {rounded_up(found.mu or 0.0, 6)}"
             )
+    for warning in verdict.warnings:
+        warn(warning)
     if not verdict.passed:
         failed = ", ".join(check.name for check in verdict.checks if not check.passed)
         raise CheckFailed(f"{release} did not pass: {failed}")

@@ -184,6 +184,7 @@ def train(
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
     from tacit.errors import InvalidParameter, TacitError
+    from tacit.privacy.certificate import delta_warning
     from tacit.privacy.units import Unit
     from tacit.release.write import check_absent
     from tacit.solvers.names import make_solver, unit_option
@@ -233,9 +234,10 @@ def train(
         _show_preview(seen, chosen, hidden, json)
         _say_public(hidden, users_universe, items_universe)
         return
-    # Under unit user, how many there are is private.
-    if hidden is not Unit.USER and delta * ratings.shape[0] >= 1 and budget is not None:
-        warn(f"delta = {delta:g} is not below one over the number of users: choose a smaller one")
+    # Under unit user the number of users is private, and this output is the owner's.
+    warning = delta_warning(delta, ratings.shape[0]) if budget is not None else None
+    if warning is not None:
+        warn(f"{warning} (owner-only: this line states the exact number of users)")
     release = output or Path()  # given, as was checked above
     waited = run_folder(release).exists()
     try:

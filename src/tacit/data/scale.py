@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tacit import _core, _validate
+from tacit import _validate
 from tacit.errors import InvalidParameter
 
 LARGEST = 1e30
@@ -84,6 +84,8 @@ class Scale:
         Those become the nearest value that is; NaN becomes the lowest. Reads private data,
         elementwise.
         """
+        from tacit import _core  # a scale is also part of a release, which needs none of it
+
         codes = np.empty(values.size, dtype=self.dtype)
         outside = np.empty(values.size, dtype=np.bool_)
         inverse = 0.0 if self.step is None else 1 / self.step

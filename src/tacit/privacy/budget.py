@@ -21,6 +21,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         gaussian.check_epsilon(self.epsilon)
+        gaussian.check_stated_delta(self.delta)
         if gaussian.epsilon_upper(self.delta, self.mu) > self.epsilon:
             raise InvalidParameter(
                 f"mu {self.mu} spends more than epsilon {self.epsilon} at delta {self.delta}; "

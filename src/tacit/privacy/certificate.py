@@ -15,9 +15,9 @@ from tacit.errors import CheckFailed, InvalidDocument, InvalidParameter
 from tacit.privacy import words
 from tacit.privacy.accounting import gaussian
 from tacit.privacy.events import Event
+from tacit.privacy.journal import read_journal
 from tacit.privacy.ledger import FORMAT as LEDGER_FORMAT
 from tacit.privacy.ledger import Ledger, Status, check_version
-from tacit.privacy.run_folder import read_journal
 from tacit.privacy.units import Unit
 
 FORMAT = "tacit-certificate"
@@ -70,7 +70,7 @@ class Certificate:
     @classmethod
     def from_ledger(cls, ledger: Ledger, delta: float) -> "Certificate":
         """Compute the certificate of a ledger that has at least one event."""
-        delta, unit, status = gaussian.check_delta(delta), ledger.unit, ledger.status
+        delta, unit, status = gaussian.check_stated_delta(delta), ledger.unit, ledger.status
         mu: float | None = None
         epsilon: float | None = None
         curve: tuple[tuple[float, float], ...] = ()
@@ -237,6 +237,16 @@ def _compare(where: str, stated: Any, computed: Any) -> None:
         )
     for part, key, value in parts:
         _compare(part, stated[key], value)
+
+
+def delta_warning(delta: float, users: int) -> str | None:
+    """Sentence for a δ with which some user could be exposed outright; None below 1/users."""
+    if delta * users < 1:
+        return None
+    return (
+        f"delta = {delta:g} is not below 1/{users:,}, one over the number of users: a mechanism "
+        "that publishes one user's ratings outright would pass; use a smaller delta"
+    )
 
 
 def rounded_up(value: float, digits: int = 4) -> str:

@@ -146,6 +146,10 @@ class ExactRelease:
         _check_common(self)
 
 
+OBSERVED = "exact sums, to the audit that observed the run"
+"""Purpose of the exact release that an audit leaves in the ledger of a run that it observed."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PatternRelease:
     """Something computed from who rated what, not from how they rated, that left without noise.

@@ -21,7 +21,7 @@ from tacit import _core, _parallel, _validate
 from tacit.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from tacit.privacy.budget import Budget
 from tacit.privacy.calibration import MARGIN, calibrate
-from tacit.privacy.events import Event, ExactRelease, GaussianRelease, PatternRelease
+from tacit.privacy.events import OBSERVED, Event, ExactRelease, GaussianRelease, PatternRelease
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.noise import sampler
 from tacit.privacy.noise.source import BLOCK, NoiseSource, SecureNoise, check_source
@@ -105,8 +105,6 @@ class _Observer(Protocol):
     ) -> tuple[npt.NDArray[np.float64], ...]:
         """Take note of exact sums and what was released; return what the run gets to see."""
 
-
-_OBSERVED = "exact sums, to the audit that observed the run"
 
 _observer: ContextVar[_Observer | None] = ContextVar("observer", default=None)
 
@@ -192,7 +190,7 @@ class Gate:
         """A copy of the ledger as it stands; that of an observed run has status `none`."""
         ledger = Ledger(self._ledger.events, run=self._ledger.run)
         if self._observer is not None:
-            ledger.append(ExactRelease(purpose=_OBSERVED, unit=self.unit))
+            ledger.append(ExactRelease(purpose=OBSERVED, unit=self.unit))
         return ledger
 
     @property

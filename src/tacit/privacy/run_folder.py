@@ -26,8 +26,9 @@ from typing import Any
 
 from tacit import _files, _json
 from tacit.errors import InvalidDocument, NoiseReuse
-from tacit.privacy.events import Event, Noise, PatternRelease, Rows, event_to_dict
-from tacit.privacy.ledger import FORMAT, PATTERN_VERSION, VERSION, Ledger
+from tacit.privacy.events import Event, Noise, event_to_dict
+from tacit.privacy.journal import read_journal, read_lines
+from tacit.privacy.ledger import FORMAT, VERSION, Ledger
 from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import NoiseSource, SecureNoise, _restored, check_source
 
@@ -215,23 +216,6 @@ def erase(path: Path) -> None:
         raise InvalidDocument(f"cannot erase the key in {path}: {error.strerror}") from None
 
 
-def read_journal(path: Path, *, repair: bool = False) -> Ledger:
-    """Return the ledger of a run folder's `ledger.jsonl`.
-
-    An unfinished last line is not an event; with `repair` it is cut off.
-    """
-    header, *events = _read_lines(path, repair=repair)
-    if header.get("format") != FORMAT or header.get("version") not in (1, VERSION):
-        raise InvalidDocument(f"{path} does not begin with a ledger's header")
-    # The header was written before it was known which events would follow.
-    is_second = any(
-        event.get("type") == PatternRelease.type or event.get("rows") == Rows.RATINGS
-        for event in events
-    )
-    version = PATTERN_VERSION if is_second else 1
-    return Ledger.from_dict(header | {"version": version, "events": events})
-
-
 def _lock(path: Path) -> int:
     """Take the folder for this process; the lock ends with the handle or the process."""
     try:
@@ -276,7 +260,7 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> tuple[Noi
 
 def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:
     """Return the uses: of the events in order, all but perhaps those of the last release."""
-    header, *lines = _read_lines(path, repair=True)
+    header, *lines = read_lines(path, repair=True)
     damaged = InvalidDocument(f"{path} is damaged; begin a new run")
     if header != {"run": ledger.run}:
         raise damaged
@@ -322,26 +306,3 @@ def _append(path: Path, *documents: dict[str, Any], new: bool = False) -> None:
             os.close(handle)
     except OSError as error:
         raise InvalidDocument(f"cannot write {path}: {error.strerror}") from None
-
-
-def _read_lines(path: Path, *, repair: bool) -> list[Any]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidDocument(f"cannot read {path}: {error.strerror}") from None
-    whole = content[: content.rfind(b"\n") + 1]
-    if not whole:
-        raise InvalidDocument(f"{path} is empty; begin a new run")
-    if repair and len(whole) < len(content):
-        try:
-            os.truncate(path, len(whole))
-        except OSError as error:
-            raise InvalidDocument(f"cannot mend {path}: {error.strerror}") from None
-    try:
-        text = whole.decode("utf-8")
-    except UnicodeDecodeError:
-        raise InvalidDocument(f"{path} is damaged; begin a new run") from None
-    lines = [_json.loads(line, str(path)) for line in text.removesuffix("\n").split("\n")]
-    if not all(isinstance(line, dict) for line in lines):
-        raise InvalidDocument(f"{path} is damaged; begin a new run")
-    return lines

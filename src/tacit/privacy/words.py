@@ -33,8 +33,12 @@ NOTES = (
     "stopped early because of what it saw has cost its cap, not only its sum.",
     "Training several times and keeping the run with the best held-out error is not covered: "
     "the choice itself depends on private data. Book every run, or choose without looking.",
+    "A rating is one (user, item) pair with its value, after repeated rows of a pair were merged. "
+    "Merging, filtering users or items by counts and dropping rows come before the guarantee: it "
+    "covers a change of one rating, not of one raw row.",
     "Secure noise comes from the cipher AES-256 with a key from the operating system, so the "
-    "guarantee is as strong as that cipher; the sampler's own error is part of epsilon and delta.",
+    "guarantee is as strong as that cipher. The sampler's own error is part of epsilon and delta, "
+    "and so is a bound on the advantage of telling the cipher's keystream from uniform bits.",
     "The guarantee holds against whoever sees this release with any other knowledge. "
     "It says nothing about what else the data owner shows to anybody.",
 )

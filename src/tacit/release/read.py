@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from tacit import _json, _validate
 from tacit._fold_in import Prior
 from tacit.data.scale import Scale
 from tacit.errors import CheckFailed, InvalidDocument, InvalidInput, TacitError
-from tacit.privacy.certificate import Certificate
+from tacit.privacy.catalog import check_solver
+from tacit.privacy.certificate import Certificate, delta_warning, rounded_up
 from tacit.privacy.ledger import Status, check_version
 from tacit.privacy.units import Unit
 from tacit.release import bundle
@@ -27,6 +29,11 @@ SMALL_MAX, TABLE_MAX = 2**20, 2**36
 """Largest sizes of a release's texts and tables, in bytes; a ledger may be as long as any JSON."""
 
 _VARIANCES = ["bias_variance", "profile_variance"]
+
+_VERSION = r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:(?:a|b|rc|\.dev)\d{1,4})?"
+
+SOUND_FROM = (0, 1, 1)
+"""First version whose sampler draws what docs/proofs/sampler.md proves."""
 
 NUMBER_MAX = 1e15
 """Largest number in a profile: sums of products of such stay finite in 32 bits."""
@@ -54,6 +61,8 @@ class Verdict:
 
     checks: tuple[Check, ...]
     release: Release | None
+    is_signed: bool = False
+    warnings: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -79,18 +88,41 @@ def verify_release(
     *,
     allowed: frozenset[Status] = frozenset({Status.PROVEN}),
     public_key: Ed25519PublicKey | None = None,
+    max_epsilon: float | None = None,
+    max_delta: float | None = None,
+    population: int | None = None,
 ) -> Verdict:
     """Check everything about a release and say what held and what did not.
 
     Raises `InvalidDocument` only if there is no release at `path` at all.
+
+    Parameters
+    ----------
+    path
+        The folder of the release.
+    allowed
+        Statuses that pass.
+    public_key
+        Key that must have signed the release; any, or none, when omitted.
+    max_epsilon, max_delta
+        Largest ε and δ of the guarantee that pass.
+    population
+        Number of users in the data, for judging δ; those listed in the release when omitted.
     """
+    if max_epsilon is not None:
+        _validate.positive("max_epsilon", max_epsilon, "the largest epsilon to accept")
+    if max_delta is not None:
+        _validate.probability("max_delta", max_delta, "the largest delta to accept")
+    if population is not None:
+        _validate.positive_integer("population", population, "it counts users")
     path = Path(path)
     checks: list[Check] = []
     release: Release | None = None
     try:
         files = _read_files(path)
     except CheckFailed as error:
-        return Verdict(checks=(Check(name="files", passed=False, detail=str(error)),), release=None)
+        damaged = Check(name="files", passed=False, detail=str(error))
+        return Verdict(checks=(damaged,), release=None)
 
     def check(name: str, look: Any) -> None:
         try:
@@ -106,12 +138,40 @@ def verify_release(
     check("files", lambda: _check_sums(files))
     if checks[0].passed:  # what is not whole is not parsed
         check("contents", contents)
-    if bundle.SIGNATURE in files or public_key is not None:
-        check("signature", lambda: _check_signed(files, public_key))
+    check("signature", lambda: _check_signed(files, public_key))
+    warnings: tuple[str, ...] = ()
     if release is not None:
         found: Release = release
         check("status", lambda: _check_status(found, allowed))
-    return Verdict(checks=tuple(checks), release=release)
+        if max_epsilon is not None or max_delta is not None:
+            check("limits", lambda: _check_limits(found.certificate, max_epsilon, max_delta))
+        warnings = tuple(_delta_warnings(found, population))
+    return Verdict(
+        checks=tuple(checks),
+        release=release,
+        is_signed=bundle.SIGNATURE in files,
+        warnings=warnings,
+    )
+
+
+def _check_limits(
+    certificate: Certificate, max_epsilon: float | None, max_delta: float | None
+) -> str:
+    if certificate.epsilon is None:
+        raise CheckFailed("there is no epsilon to keep a limit")
+    if max_epsilon is not None and certificate.epsilon > max_epsilon:
+        raise CheckFailed(
+            f"epsilon is {rounded_up(certificate.epsilon, 6)}, and {max_epsilon:g} is allowed"
+        )
+    if max_delta is not None and certificate.delta > max_delta:
+        raise CheckFailed(f"delta is {certificate.delta:g}, and {max_delta:g} is allowed")
+    return "epsilon and delta are within the limits"
+
+
+def _delta_warnings(release: Release, population: int | None) -> list[str]:
+    users = population or release.facts.users
+    warning = delta_warning(release.certificate.delta, users) if users else None
+    return [warning] if warning else []
 
 
 def _check_status(release: Release, allowed: frozenset[Status]) -> str:
@@ -123,7 +183,9 @@ def _check_status(release: Release, allowed: frozenset[Status]) -> str:
 
 def _check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -> str:
     if bundle.SIGNATURE not in files:
-        raise CheckFailed("the release is not signed")
+        if public_key is None:
+            return "none: nobody vouches for the release"
+        raise CheckFailed("none: the release is not signed")
     key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
     whose = "the key given" if public_key is not None else f"the key {key}; whose it is, find out"
     return f"its checksums are signed with {whose}"
@@ -177,8 +239,9 @@ def _parse(path: Path, files: dict[str, bytes]) -> Release:
     version = check_version("releases", document.get("version"), bundle.VERSION)
     if document.keys() != {"format", "version", "certificate", "facts"}:
         raise InvalidDocument(f"{bundle.CERTIFICATE} has other fields than a release's")
-    certificate = Certificate.from_dict(document["certificate"])
     facts = _facts(document["facts"])
+    certificate = Certificate.from_dict(document["certificate"])
+    check_solver(facts.solver, facts.settings, certificate.ledger)
     if version != facts.version(certificate):
         raise InvalidDocument(f"such a release has version {facts.version(certificate)}")
     tables = {
@@ -236,10 +299,9 @@ def _facts(document: object) -> Facts:
         raise damaged
     if not isinstance(document["settings"], dict):
         raise damaged
+    check_tacit(document["tacit"])
     try:
         facts: dict[str, Any] = {
-            "solver": _validate.text("solver", document["solver"], "name it"),
-            "tacit": _validate.text("tacit", document["tacit"], "name it"),
             "mean": _bounded(_validate.finite("mean", document["mean"], "it is a number")),
             "scale": Scale(**scale),
         }
@@ -253,6 +315,22 @@ def _facts(document: object) -> Facts:
     except InvalidInput:
         raise damaged from None
     return Facts(**(document | facts))
+
+
+def check_tacit(version: object) -> str:
+    """Return the version of Tacit that a release names, or raise.
+
+    Raises `CheckFailed` for one whose noise did not have the distribution that was charged for.
+    """
+    found = re.fullmatch(_VERSION, version) if isinstance(version, str) else None
+    if found is None or not isinstance(version, str):
+        raise InvalidDocument("the release does not name a version of Tacit, such as 0.1.1")
+    if tuple(int(part) for part in found.groups()) < SOUND_FROM:
+        raise CheckFailed(
+            f"the release was made by Tacit {version}, whose noise was biased: it is void; train "
+            "again with a newer one"
+        )
+    return version
 
 
 def _prior(document: object, factors: int) -> Prior:

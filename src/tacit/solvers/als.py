@@ -19,6 +19,7 @@ from tacit import _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
+from tacit.privacy.catalog import PATTERN_FEATURES
 from tacit.privacy.events import Event, PatternRelease
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.query import BoundedQuery, Measurement
@@ -44,8 +45,6 @@ ITERATIONS_MAX = {Unit.VALUE: 64, Unit.RATING: 1024, Unit.USER: 1024}
 
 _ROUNDS = 8
 """The usual number of rounds under `value`."""
-
-_PATTERN = "features of who rated what, inside the profiles"
 
 _ALTERNATIONS = 3
 """Rounds of inference after the last measurement; they cost no privacy."""
@@ -141,7 +140,7 @@ class AlsSolver:
 
         state = run.steps(1 + self._rounds + _ALTERNATIONS, model.begin, step)
         if model.has_mask:
-            gate.publish_pattern(_PATTERN)
+            gate.publish_pattern(PATTERN_FEATURES)
         ledger = run.finish()
         ids = {Side.USERS: ratings.user_ids, Side.ITEMS: ratings.item_ids}
         users, items = (
@@ -171,7 +170,7 @@ class AlsSolver:
         budget = needed_budget(self, budget)
         events: list[Event] = [*planned(Unit.VALUE, budget, self._asked(model))]
         if model.has_mask:
-            events.append(PatternRelease(purpose=_PATTERN, unit=Unit.VALUE))
+            events.append(PatternRelease(purpose=PATTERN_FEATURES, unit=Unit.VALUE))
         return events
 
     def _asked(self, model: Model) -> Asked:

@@ -22,9 +22,10 @@ import numpy.typing as npt
 from tacit import _parallel, _validate
 from tacit.data.ratings import Ratings
 from tacit.errors import InvalidParameter
-from tacit.privacy.accounting.gaussian import check_delta
+from tacit.privacy.accounting.gaussian import check_delta, check_stated_delta
 from tacit.privacy.accounting.renyi import mu_at_zcdp
 from tacit.privacy.budget import Budget
+from tacit.privacy.catalog import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOPPED
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.grid import ValueGrid
 from tacit.privacy.mechanism import Extent, Gate, ideal_mu
@@ -56,20 +57,6 @@ Rows = npt.NDArray[np.float64]
 
 VALUE_LEVELS = 128
 """Steps that the scale is divided into, at least."""
-
-
-FALSE_THEOREM = (
-    "The published theorem is false: it bounds every step as if the item profiles did not depend "
-    "on the changed rating. They are updated with the raw gradient and never noised, so from the "
-    "second step on one rating moves the gradients of everybody who rated that item."
-)
-CENTRED = "Ratings were centred by exact item means, which the claimed bound does not count."
-STOPPED = "The run stopped by its training error, which depends on the ratings."
-LARGE = (
-    "epsilon_i is not below 1, where the classical Gaussian mechanism that the claim builds on "
-    "does not hold."
-)
-NARROW = "The noise was scaled for a range below that of the declared scale."
 
 
 class Centre(StrEnum):
@@ -128,7 +115,7 @@ class PaperSolver:
             raise InvalidParameter(f"regularization must not be negative: {self.regularization}")
         _validate.positive("norm_bound", self.norm_bound, "the paper uses 1")
         check_delta(self.delta_i, "delta_i", "the paper uses 0.01")
-        check_delta(self.delta)
+        check_stated_delta(self.delta)
         for name in ("epsilon_i", "tau", "tolerance"):
             if getattr(self, name) is not None:
                 _validate.positive(name, getattr(self, name), "leave it out for the default")

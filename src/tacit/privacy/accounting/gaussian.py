@@ -34,8 +34,8 @@ MU_MIN, MU_MAX = 1e-100, 1e8
 EPSILON_MIN, EPSILON_MAX = 1e-9, 1e9
 """Range of ε that a budget may ask for."""
 
-DELTA_MIN = 1e-200
-"""Smallest δ that a guarantee may be stated at."""
+DELTA_MIN, DELTA_MAX = 1e-200, 0.1
+"""Smallest δ that is accounted for, and the largest that a guarantee may be stated at."""
 
 _UNIT_ROUNDOFF = 2.0**-53
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -128,6 +128,17 @@ def check_delta(
     delta = _validate.probability(name, value, hint)
     if delta < DELTA_MIN:
         raise InvalidParameter(f"{name} must be at least {DELTA_MIN:g}, got {value}; {hint}")
+    return delta
+
+
+def check_stated_delta(value: object) -> float:
+    """Return a δ that a guarantee may be stated at, or raise with advice."""
+    delta = check_delta(value)
+    if delta > DELTA_MAX:
+        raise InvalidParameter(
+            f"delta must be at most {DELTA_MAX:g}, got {value}: it is close to the chance that the "
+            "guarantee fails outright; choose it well below one over the number of users"
+        )
     return delta
 
 

@@ -1,0 +1,260 @@
+"""Verifying: what a certificate may name, limits for scripts, the line about the signature, δ."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tacit._version import __version__
+from tacit.errors import CheckFailed, InvalidDocument, TacitError
+from tacit.privacy.ledger import Status
+from tacit.release import bundle
+from tacit.release.read import load_release, verify_release
+from tests.conftest import RunTacit
+from tests.release.helpers import copy, reseal, write_small
+from tests.solvers.test_contract import NAMES, STATUS, small
+
+CLAIM = "audited and approved by the regulator"
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("verify") / "release"
+    write_small(path, "als")
+    return path
+
+
+def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the document of a release as a forger would: the card and the checksums fit."""
+    from tacit import _json
+    from tacit.privacy.certificate import Certificate
+    from tacit.release.bundle import Facts
+    from tacit.release.card import card_text
+    from tacit.release.read import Scale
+
+    file = path / bundle.CERTIFICATE
+    document = json.loads(file.read_text())
+    change(document)
+    file.unlink()
+    _json.write(file, document)
+    certificate = Certificate.from_dict(document["certificate"])
+    facts = dict(document["facts"])
+    facts["scale"] = Scale(**facts["scale"])
+    tables = [name for name in (bundle.USERS, bundle.ITEMS) if (path / name).exists()]
+    card = card_text(certificate, Facts(**facts), tables)
+    (path / bundle.CARD).write_text(card, encoding="utf-8")
+    reseal(path)
+
+
+def recertify(document: dict[str, Any]) -> None:
+    """Compute a certificate anew from its ledger, as a forger would after changing events."""
+    from tacit.privacy.certificate import Certificate
+    from tacit.privacy.ledger import Ledger
+
+    delta = document["certificate"]["statement"]["delta"]
+    ledger = Ledger.from_dict(document["certificate"]["ledger"])
+    document["certificate"] = json.loads(
+        json.dumps(Certificate.from_ledger(ledger, delta).to_dict())
+    )
+
+
+def set_fact(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document["facts"].update({name: value})
+
+
+def set_setting(name: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document["facts"]["settings"].update({name: value})
+
+
+def set_pattern(document: dict[str, Any]) -> None:
+    document["certificate"]["ledger"]["events"][-1]["purpose"] = f"nothing; {CLAIM}"
+    recertify(document)
+
+
+def set_flaw(document: dict[str, Any]) -> None:
+    document["certificate"]["ledger"]["events"][0]["flaw"] = f"none at all, {CLAIM}"
+    recertify(document)
+
+
+FORGERIES = {
+    "solver": set_fact("solver", f"als, {CLAIM}"),
+    "another solver": set_fact("solver", "alternating"),
+    "version": set_fact("tacit", f"0.1.1 {CLAIM}"),
+    "no version": set_fact("tacit", "new"),
+    "old version": set_fact("tacit", "0.1.0"),
+    "setting": set_setting("approval", CLAIM),
+    "text in a setting": set_setting("factors", CLAIM),
+    "setting of another solver": set_setting("tolerance", 0.1),
+    "flag": set_setting("uncertainty", CLAIM),
+    "unit": set_setting("unit", "user"),
+    "pattern": set_pattern,
+    "flaw": set_flaw,
+    "a solver that is not private": set_fact("solver", "non-private"),
+    "settings of none": set_fact("settings", {}),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_certificate_with_words_of_its_own_is_refused(
+    name: str, release: Path, tmp_path: Path
+) -> None:
+    forged = copy(release, tmp_path / "forged")
+    forge(forged, FORGERIES[name])
+    verdict = verify_release(forged, allowed=frozenset(Status))
+    assert not verdict.passed
+    with pytest.raises(TacitError):
+        load_release(forged)
+    assert CLAIM not in " ".join(check.detail for check in verdict.checks)
+
+
+def test_a_release_from_before_the_sampler_was_mended_is_refused_by_name(
+    release: Path, tmp_path: Path
+) -> None:
+    forged = copy(release, tmp_path / "old")
+    forge(forged, set_fact("tacit", "0.1.0"))
+    with pytest.raises(CheckFailed, match=r"0\.1\.0.*void"):
+        load_release(forged)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_solver_makes_releases_that_pass(name: str, tmp_path: Path) -> None:
+    from tacit.training import train
+    from tests.solvers.helpers import BUDGET, random_ratings
+
+    solver = small(name)
+    train(random_ratings(), solver, BUDGET if solver.is_private else None, output=tmp_path / "r")
+    verdict = verify_release(tmp_path / "r", allowed=frozenset(Status))
+    assert verdict.passed, [check for check in verdict.checks if not check.passed]
+    assert verdict.release is not None and verdict.release.certificate.status is STATUS[name]
+
+
+def test_the_catalogue_is_that_of_the_solvers() -> None:
+    """Names, fields and best status, which verifying knows without the solvers themselves."""
+    from dataclasses import fields
+
+    from tacit.privacy.catalog import CATALOG
+    from tacit.solvers.names import SOLVERS
+
+    assert CATALOG.keys() == SOLVERS.keys()
+    for name, kind in SOLVERS.items():
+        assert CATALOG[name].settings.keys() == {field.name for field in fields(kind)}
+        assert CATALOG[name].is_private is kind.is_private
+        solver = small(name)
+        CATALOG[name].check_settings({f.name: getattr(solver, f.name) for f in fields(kind)})
+
+
+BLOCKED = """
+import sys
+blocked = {"tacit._core", "tacit.privacy.noise.source", "tacit.data.ratings", "fcntl"}
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name in blocked:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Finder())
+sys.modules.pop("fcntl", None)
+from tacit.cli import main
+main()
+"""
+
+
+def test_verifying_needs_no_compiled_code(release: Path, tmp_path: Path) -> None:
+    """Nor a noise source, nor ratings, nor anything that only POSIX has."""
+
+    def verify(path: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", BLOCKED, "verify", str(path)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    good = verify(release)
+    assert good.returncode == 0, good.stderr
+    forged = copy(release, tmp_path / "forged")
+    forge(forged, FORGERIES["solver"])
+    bad = verify(forged)
+    assert bad.returncode == 1 and CLAIM not in bad.stdout + bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["--max-epsilon", "10"], 0),
+        (["--max-epsilon", "9.99"], 1),
+        (["--max-delta", "1e-5"], 0),
+        (["--max-delta", "1e-6"], 1),
+        (["--max-epsilon", "10", "--max-delta", "1e-5"], 0),
+        (["--max-epsilon", "-1"], 2),
+        (["--max-delta", "nan"], 2),
+    ],
+)
+def test_limits_for_scripts(tacit: RunTacit, release: Path, options: list[str], code: int) -> None:
+    result = tacit("verify", release, *options, "--json")
+    assert result.returncode == code, result.stderr
+    if code < 2:
+        document = json.loads(result.stdout)
+        assert document["passed"] is (code == 0)
+        limits = [check for check in document["checks"] if check["name"] == "limits"]
+        assert [check["passed"] for check in limits] == [code == 0]
+
+
+def test_a_release_without_a_guarantee_keeps_no_limit(tacit: RunTacit, tmp_path: Path) -> None:
+    write_small(tmp_path / "open", "non-private")
+    assert tacit("verify", tmp_path / "open", "--allow", "none").returncode == 0
+    limited = tacit("verify", tmp_path / "open", "--allow", "none", "--max-epsilon", "1e6")
+    assert limited.returncode == 1 and "no epsilon" in limited.stdout
+
+
+def test_there_is_always_a_line_about_the_signature(
+    tacit: RunTacit, release: Path, signed: Path
+) -> None:
+    plain, with_key = tacit("verify", release), tacit("verify", signed / "release")
+    assert plain.returncode == with_key.returncode == 0
+    (line,) = [line for line in plain.stdout.splitlines() if "signature" in line]
+    assert "none" in line
+    assert "signed with" in with_key.stdout
+    document = json.loads(tacit("verify", release, "--json").stdout)
+    assert document["signed"] is False
+    assert json.loads(tacit("verify", signed / "release", "--json").stdout)["signed"] is True
+
+
+def test_a_delta_that_allows_a_user_to_be_exposed_is_warned_about(
+    tacit: RunTacit, release: Path, tmp_path: Path
+) -> None:
+    """1e-5 with six users is fine; with a hundred thousand it is not."""
+    fine = tacit("verify", release, "--json")
+    assert json.loads(fine.stdout)["warnings"] == []
+    large = tacit("verify", release, "--population", "100000")
+    assert large.returncode == 0 and "1/100,000" in large.stderr
+    assert json.loads(tacit("verify", release, "--population", 10**6, "--json").stdout)["warnings"]
+    assert tacit("verify", release, "--population", "0").returncode == 2
+    from tacit.privacy.budget import Budget
+    from tacit.solvers.bias import BiasSolver
+    from tacit.training import train
+    from tests.solvers.helpers import random_ratings
+
+    train(random_ratings(), BiasSolver(), Budget.from_epsilon(1, 0.05), output=tmp_path / "loose")
+    loose = tacit("verify", tmp_path / "loose")
+    assert loose.returncode == 0 and "1/30" in loose.stderr  # its users are listed
+
+
+def test_the_version_is_a_version() -> None:
+    from tacit.release.read import check_tacit
+
+    assert check_tacit(__version__) == __version__
+    for text in ("0.1.1", "0.2.0rc1", "1.0.0.dev3", "12.34.56"):
+        assert check_tacit(text) == text
+    for text in ("", "1", "0.1.1 or later", "0.1.1\n", "v0.1.1", "0.1.1+local.text", 3):
+        with pytest.raises(InvalidDocument):
+            check_tacit(text)
+
+
+def test_a_release_of_version_0_1_0_is_void(tacit: RunTacit) -> None:
+    """One that was made before the sampler was mended."""
+    old = Path(__file__).parent / "void"
+    result = tacit("verify", old, "--json")
+    assert result.returncode == 1
+    (failed,) = [each for each in json.loads(result.stdout)["checks"] if not each["passed"]]
+    assert "void" in failed["detail"]
