@@ -1,6 +1,7 @@
 """Tables under unit `user`: a person more or less never moves them more than booked."""
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -346,6 +347,24 @@ def test_residuals_on_the_grid_match_exactly() -> None:
     assert products.tolist() == [[3 * NORM**2, 0, 0]]
     squared_step = 4.0**GRID.exponent
     assert squares.tolist() == [[(9 + 1600) * squared_step / measurement.queries[2].step]]
+
+
+@pytest.mark.parametrize("size", [0.99e29, 3e29, 1e200, np.inf, np.nan])
+def test_no_solved_row_is_an_error(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long one user's row is: an exception, or a warning, would depend on their ratings."""
+    ratings, width = everybody(4, 3), 200
+    items = random_items(np.random.default_rng(0), 3, width)
+
+    def solve(self: Items, starts: Any, *rest: Any) -> np.ndarray:
+        rows = np.zeros((starts.size - 1, width))
+        rows[1] = size
+        return rows
+
+    monkeypatch.setattr(Items, "solve", solve)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tables = sums(People(ratings), items).exact(GRID.quantise(ratings.values()), 1)
+    assert all(table.dtype == np.int64 for table in tables)
 
 
 def test_threads_and_instructions_change_nothing() -> None:

@@ -150,7 +150,7 @@ class TwoWorlds:
             "solver": self.case.solver.name,
             "settings": settings(self.case.solver),
             "pair": self.case.pair.words,
-            "view": self.plan.view,
+            "attacker_sees": self.plan.view,
             **claim_to_dict(self.claim),
             "lower_bound": bounds.epsilon_lower(*self.rates, delta),
             "lower_bound_mu": self.mu,

@@ -61,8 +61,9 @@ def claim_of(ledger: Ledger, solver: Solver, budget: Budget | None) -> Claim:
 
 
 def claim_to_dict(claim: Claim) -> dict[str, Any]:
-    """Return a claim as JSON types."""
+    """Return a claim as JSON types, marked as owner-only: an audit reads private data."""
     return {
+        "view": "owner",
         "claimed_epsilon": claim.epsilon,
         "delta": claim.delta,
         "claimed_mu": claim.mu,

@@ -169,7 +169,7 @@ def _compose_multipliers(
 def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: bool) -> None:
     from tacit.errors import InvalidParameter
     from tacit.privacy.accounting.accounts import account
-    from tacit.privacy.certificate import Certificate, read_ledger
+    from tacit.privacy.certificate import Certificate, read_ledger, rounded_up
     from tacit.privacy.ledger import Status, combine
     from tacit.release.bundle import SUMS
     from tacit.release.read import load_release
@@ -214,11 +214,15 @@ def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: 
         return
     say(f"{len(paths)} release(s) of the same data, unit `{together.unit}`: {together.status}")
     say(table([_release_row(release) for release in document["releases"]]))
-    if together.status is Status.NONE:
+    if together.epsilon is None or together.mu is None:
         say("together: no guarantee")
-    else:
-        say("together:")
-        say(table(_rows(document)))
+        return
+    say("together, certified and rounded up:")
+    rows = [
+        ("epsilon", rounded_up(together.epsilon, 6), f"at delta = {delta:g}"),
+        ("mu", rounded_up(together.mu, 6), "total Gaussian-DP parameter"),
+    ]
+    say(table(rows))
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -243,7 +247,9 @@ def rounded(value: float, direction: str) -> str:
 
 
 def _release_row(release: dict[str, Any]) -> tuple[str, str, str]:
-    spent = "no guarantee" if release["mu"] is None else f"mu = {release['mu']:.6f}"
+    from tacit.privacy.certificate import rounded_up
+
+    spent = "no guarantee" if release["mu"] is None else f"mu = {rounded_up(release['mu'], 6)}"
     return release["path"], spent, release["status"]
 
 

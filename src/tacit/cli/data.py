@@ -59,9 +59,10 @@ SeparatorOption = Annotated[
 @app.command("list", epilog="Example: tacit data list --json")
 def list_sets(json: Json = False) -> None:
     """List the named sets and whether their archives are here."""
-    from tacit.data.sources import NAMED_SETS
+    from tacit.data.sources import NAMED_SETS, data_folder
     from tacit.data.synthetic import PRESETS
 
+    data_folder()  # raises if TACIT_DATA is wrong
     sets = [
         {
             "name": each.name,

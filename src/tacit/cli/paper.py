@@ -84,7 +84,7 @@ def figure(
     settings = _settings(protocol, stop, seeds, first_seed, max_factors)
     results = _run(_numbers(numbers), output, settings, jobs)
     if json:
-        emit_json({"figures": [_summary(result) for result in results]})
+        emit_json({"view": "owner", "figures": [_summary(result) for result in results]})
         return
     say(table([row for result in results for row in _rows(result)]))
     say(f"written to {output}")
@@ -183,7 +183,7 @@ def leak(
 
         write_leak(output, found)
     if json:
-        emit_json(document)
+        emit_json({"view": "owner"} | document)
         return
     _say_leak(document)
 

@@ -339,6 +339,7 @@ def _show_preview(preview: "Preview", solver: "Solver", unit: "Unit", json: bool
     if json:
         emit_json(
             {
+                "view": "owner",
                 "dry_run": True,
                 "solver": solver.name,
                 "status": preview.status,
@@ -379,6 +380,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
     if json:
         emit_json(
             {
+                "view": "owner",
                 "status": certificate.status,
                 "unit": certificate.unit,
                 "epsilon": certificate.epsilon,

@@ -300,11 +300,24 @@ def cache_folder() -> Path:
     return Path(base) / "tacit"
 
 
-def _in_data_folder(name: str) -> Path | None:
-    folder = os.environ.get("TACIT_DATA")
-    if not folder or not name:
+def data_folder() -> Path | None:
+    """Folder that TACIT_DATA names, None if it is not set; raises if it names no folder."""
+    named = os.environ.get("TACIT_DATA")
+    if not named:
         return None
-    path = Path(folder) / name
+    folder = Path(named)
+    if not folder.is_dir():
+        raise InvalidDocument(
+            f"TACIT_DATA is {named!r}, which is not a folder; correct or unset it"
+        )
+    return folder
+
+
+def _in_data_folder(name: str) -> Path | None:
+    folder = data_folder()
+    if folder is None or not name:
+        return None
+    path = folder / name
     return path if path.is_file() else None
 
 

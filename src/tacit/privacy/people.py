@@ -35,7 +35,7 @@ PEOPLE_MAX = 2**24
 """Most people whose sums are certain to be exact."""
 
 _LARGEST = 1e29
-"""Largest coefficient of a person; those of any real scale are far smaller."""
+"""Bound on the length of a user's row, below what `Side` refuses; real ones are far shorter."""
 
 Values = npt.NDArray[np.int32]
 Tables = tuple[npt.NDArray[np.int64], ...]
@@ -258,8 +258,9 @@ class PersonSums:
         inside = np.clip(values, self._grid.lowest, self._grid.highest)
         targets = (inside * step - self._mean).astype(np.float32)
         rows = items.solve(people.starts, people.columns, targets, threads)
-        # Whatever was solved, nothing below can fail: an error would tell of somebody's ratings.
-        rows[~(np.abs(rows) < _LARGEST).all(axis=1)] = 0
+        # Whatever was solved, nothing below can fail: an error would depend on one user's ratings.
+        with np.errstate(all="ignore"):
+            rows[~(np.linalg.norm(rows, axis=1) < _LARGEST)] = 0
         features = rows.copy()
         features[:, 0] = items.constant
         base = np.clip(self._mean + rows[:, 0], -_LARGEST, _LARGEST)

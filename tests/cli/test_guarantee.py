@@ -1,0 +1,200 @@
+"""What the command line says about the guarantee: δ, merged rows, patterns, owner-only output."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+import tacit as library
+from tacit.errors import InvalidParameter
+from tacit.privacy.budget import Budget
+from tacit.privacy.certificate import Certificate
+from tacit.solvers.als import AlsSolver
+from tacit.solvers.bias import BiasSolver
+from tacit.training import train
+from tests.conftest import RunTacit
+from tests.solvers.helpers import random_ratings
+
+BUDGET = Budget.from_epsilon(1, 1e-5)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    frame = random_ratings(1, users=40, items=12).to_frame()
+    frame.write_csv(tmp_path / "ratings.csv")
+    return tmp_path / "ratings.csv"
+
+
+def bias(file: Path, out: Path, *options: object) -> list[object]:
+    scale = ["--scale", "1:5", "--solver", "bias", "--epsilon", "1"]
+    return ["train", file, *scale, "-o", out, *options]
+
+
+@pytest.mark.parametrize("delta", ["0.11", "0.5"])
+def test_a_large_delta_is_refused(tacit: RunTacit, file: Path, tmp_path: Path, delta: str) -> None:
+    result = tacit(*bias(file, tmp_path / "r", "--delta", delta))
+    assert result.returncode == 2 and "at most 0.1" in result.stderr
+    assert not (tmp_path / "r").exists()
+    with pytest.raises(InvalidParameter, match=r"at most 0\.1"):
+        Budget.from_epsilon(1, float(delta))
+    with pytest.raises(InvalidParameter, match=r"at most 0\.1"):
+        Certificate.from_ledger(BiasSolver().fit(random_ratings(), BUDGET).ledger, float(delta))
+
+
+@pytest.mark.parametrize("unit", ["value", "rating", "user"])
+def test_the_owner_is_warned_of_a_delta_above_one_over_users(
+    tacit: RunTacit, file: Path, tmp_path: Path, unit: str
+) -> None:
+    loose = tacit(*bias(file, tmp_path / "a", "--unit", unit, "--delta", "0.05"))
+    assert loose.returncode == 0 and "1/40" in loose.stderr and "owner" in loose.stderr
+    tight = tacit(*bias(file, tmp_path / "b", "--unit", unit))
+    assert tight.returncode == 0 and "1/40" not in tight.stderr
+
+
+@pytest.mark.parametrize("policy", ["last", "mean"])
+def test_merging_is_noted(tacit: RunTacit, file: Path, tmp_path: Path, policy: str) -> None:
+    options = ["--unit", "rating", "--duplicates", policy]
+    merged = tacit(*bias(file, tmp_path / "a", *options))
+    assert merged.returncode == 0 and "after merging" in " ".join(merged.stderr.split())
+    assert "after merging" not in tacit(*bias(file, tmp_path / "b")).stderr
+    certificate = json.loads((tmp_path / "a" / "certificate.json").read_text())["certificate"]
+    assert any("(user, item) pair" in note for note in certificate["notes"])
+
+
+def test_filtering_is_noted(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+    dropped = tacit(*bias(file, tmp_path / "a", "--missing", "drop"))
+    assert dropped.returncode == 0 and "before training" in " ".join(dropped.stderr.split())
+
+
+def test_dropping_by_value_is_refused_where_the_pattern_is_published(
+    tacit: RunTacit, file: Path, tmp_path: Path
+) -> None:
+    refused = tacit(*bias(file, tmp_path / "a", "--outside", "drop"))
+    assert refused.returncode == 2 and "--pattern-is-public" in refused.stderr
+    dry = tacit(*bias(file, tmp_path / "a", "--outside", "drop", "--dry-run"))
+    assert dry.returncode == 2 and not (tmp_path / "a").exists()
+    public = tacit(*bias(file, tmp_path / "a", "--outside", "drop", "--pattern-is-public"))
+    assert public.returncode == 0, public.stderr
+    hidden = tacit(*bias(file, tmp_path / "b", "--outside", "drop", "--unit", "rating"))
+    assert hidden.returncode == 0, hidden.stderr
+    clipped = tacit(*bias(file, tmp_path / "c", "--outside", "clip"))
+    assert clipped.returncode == 0, clipped.stderr
+
+
+def test_a_sparse_matrix_that_cannot_hold_a_zero_is_refused(tmp_path: Path) -> None:
+    matrix = sparse.csr_array(random_matrix())
+    for scale, is_refused in (("0:5", True), ("-5:5", True), ("1:5", False)):
+        ratings = library.load(matrix, scale=scale)
+        train_it: dict[str, Any] = {"output": tmp_path / f"r{scale[:2]}"}
+        if is_refused:
+            with pytest.raises(InvalidParameter, match="sparse"):
+                train(ratings, BiasSolver(), BUDGET, **train_it)
+            train(ratings, BiasSolver(), BUDGET, **train_it, pattern_is_public=True)
+        else:
+            train(ratings, BiasSolver(), BUDGET, **train_it)
+    # Splits and lists keep what was done before.
+    part = library.load(matrix, scale="0:5").select(np.arange(len(ratings)) % 2 == 0)
+    with pytest.raises(InvalidParameter, match="sparse"):
+        train(library.with_universe(part, items=range(30)), None, BUDGET, output=tmp_path / "s")
+
+
+def random_matrix() -> np.ndarray:
+    random = np.random.default_rng(1)
+    return random.integers(1, 6, (20, 10)) * (random.random((20, 10)) < 0.5)
+
+
+def test_everything_exact_is_marked_in_json(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+    """Seconds and memory depend on how many ratings there are."""
+    trained = json.loads(tacit(*bias(file, tmp_path / "r", "--json", "--holdout", "0.2")).stdout)
+    assert trained["view"] == "owner" and trained["seconds"] > 0 and trained["rmse_test"] > 0
+    dry = json.loads(tacit(*bias(file, tmp_path / "d", "--json", "--dry-run")).stdout)
+    assert dry["view"] == "owner" and dry["memory_bytes"] > 0
+
+
+@pytest.mark.parametrize("kind", ["one-run", "attack", "two-worlds"])
+def test_audits_are_marked_in_json(tacit: RunTacit, kind: str) -> None:
+    count = {"one-run": "--canaries", "attack": "--targets", "two-worlds": "--runs"}[kind]
+    result = tacit("audit", kind, "--solver", "bias", count, 40, "--json")
+    assert json.loads(result.stdout)["view"] == "owner", result.stderr
+
+
+@pytest.mark.parametrize("unit", ["value", "user"])
+def test_an_audit_like_a_release_audits_its_epsilon(
+    tacit: RunTacit, file: Path, tmp_path: Path, unit: str
+) -> None:
+    assert tacit(*bias(file, tmp_path / "r", "--unit", unit)).returncode == 0
+    stated = json.loads(tacit("verify", tmp_path / "r", "--json").stdout)["epsilon"]
+    audit = tacit("audit", "two-worlds", "--like", tmp_path / "r", "--runs", 20, "--json")
+    assert json.loads(audit.stdout)["claimed_epsilon"] == pytest.approx(stated, rel=1e-7)
+
+
+def test_compose_prints_the_certified_total(tacit: RunTacit, tmp_path: Path) -> None:
+    """Rounded up, and with the charge for the sampler, which is large here on purpose."""
+    ledgers = []
+    for number in range(2):
+        fit = AlsSolver(unit="user", factors=40, iterations=20).fit(
+            random_ratings(number, items=3000, users=5, density=0.2), Budget.from_epsilon(1, 1e-5)
+        )
+        fit.ledger.save(tmp_path / f"{number}.json")
+        ledgers.append(fit.ledger)
+    paths = [tmp_path / f"{number}.json" for number in range(2)]
+    total = Certificate.from_ledger(library.combine(ledgers), 1e-5).epsilon
+    assert total is not None
+    text = tacit("budget", "compose", *paths).stdout
+    (line,) = [line.split() for line in text.splitlines() if line.strip().startswith("epsilon ")]
+    assert total <= float(line[1]) < total + 1.1e-6
+    document = json.loads(tacit("budget", "compose", *paths, "--json").stdout)
+    assert document["epsilon"] == total
+    # The ideal total, to nearest, would be below.
+    assert document["epsilon_exact"] < total - 1e-5
+
+
+def test_a_data_folder_that_is_none_is_an_error(tacit: RunTacit, tmp_path: Path) -> None:
+    import os
+
+    for folder in (tmp_path / "absent", tmp_path / "file"):
+        (tmp_path / "file").write_text("")
+        environment = os.environ | {"TACIT_DATA": str(folder), "TACIT_CACHE": str(tmp_path)}
+        result = tacit("data", "info", "ml-100k", env=environment)
+        assert result.returncode == 2 and "TACIT_DATA" in result.stderr
+        assert "not a folder" in result.stderr
+        listed = tacit("data", "list", env=environment)
+        assert listed.returncode == 2 and "TACIT_DATA" in listed.stderr
+
+
+def test_input_perturbation_records_ratings_as_rows() -> None:
+    from tacit.solvers.names import make_solver
+
+    fit = make_solver("input-perturbation", factors=2).fit(random_ratings(), BUDGET)
+    (event,) = fit.ledger.events
+    assert event.rows == "ratings"
+    group = Certificate.from_ledger(fit.ledger, 1e-5).group
+    assert group[1].mu == pytest.approx(group[0].mu * 10**0.5)
+
+
+def test_a_group_beyond_what_is_proven_has_no_charge() -> None:
+    event = library.GaussianRelease(
+        purpose="a table",
+        unit="user",
+        sensitivity=1.0,
+        noise_scale=1.0,
+        rows="items",
+        noise="secure",
+        coordinates=1,
+        sampler_error=0.05,
+        sampler_tail=0.0,
+    )
+    assert event.sampler_charge()[0] < 0.1
+    assert event.sampler_charge(100)[0] == float("inf")
+
+
+def test_frames_are_read_as_before() -> None:
+    frame = pl.DataFrame({"user_id": ["a"], "item_id": [7], "rating": [3.0]})
+    ratings = library.load(frame, scale="1:5")
+    assert ratings.item_ids.dtype == pl.Int64
+    with pytest.raises(InvalidParameter, match="text files"):
+        library.load(frame, scale="1:5", item_id_type="int")
