@@ -210,7 +210,7 @@ def test_point_masses_are_within_the_error_that_is_charged(observed: Observed) -
     points = {1, start - 1, start, start + cell - 1, start + cell, start + 50 * cell}
     points |= {observed.widths[layer] - d for layer in (1, 2, 200, 511) for d in (0, 1)}
     points |= {max(int(table.inside[layer]), 0) + d for layer in (1, 200, 510) for d in (0, 1)}
-    points |= {int(x * sigma) for x in (*random.uniform(0, 24, 8), *random.uniform(0, 4, 12))}
+    points |= {int(x * sigma) for x in (*random.uniform(0, 24, 30), *random.uniform(0, 4, 30))}
     ratios = {}
     with mpmath.workdps(60):
         width = mpmath.mpf(sigma) * mpmath.sqrt(2)
