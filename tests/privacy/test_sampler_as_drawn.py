@@ -8,6 +8,7 @@ every layer and of single integers. They must lie within the γ that a ledger ch
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath
@@ -16,8 +17,16 @@ import pytest
 from scipy import stats
 
 from tacit import _core
+from tacit.data import load
+from tacit.privacy.budget import Budget
+from tacit.privacy.certificate import Certificate
+from tacit.privacy.events import GaussianRelease
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise import sampler
 from tacit.privacy.noise.source import SecureNoise
+from tacit.privacy.query import BoundedQuery
+from tacit.solvers.als import AlsSolver
 
 LAYERS = 512
 SCALES = [2.0**20, 1234567.891, 1.9 * 2**27, math.pi * 2**30, 2.0**34, 1.37 * 2**41, 2.0**48]
@@ -274,3 +283,33 @@ def test_the_observer_sees_a_layer_drawn_anew(monkeypatch: pytest.MonkeyPatch) -
     assert max(abs(chance * LAYERS - 1) for chance in chances) > 0.15
     smaller = Observed(2.0**34).layer_probabilities()
     assert 1e-5 < max(abs(chance * LAYERS - 1) for chance in smaller) < 2e-5
+
+
+def test_what_the_bias_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ε that is proven of a training under `value` if a new layer were drawn (docs/review.md)."""
+    monkeypatch.setattr(Observed, "redraws_within", lambda self, layer: False)
+    scales: list[float] = []
+    original = Gate.plan
+
+    def plan(self: Gate, query: BoundedQuery, share: float) -> GaussianRelease:
+        event = original(self, query, share)
+        scales.append(event.noise_scale / query.step)
+        return event
+
+    monkeypatch.setattr(Gate, "plan", plan)
+    ratings, found = load("synthetic:100k"), []
+    for epsilon in (1.0, 0.01):
+        scales.clear()
+        events = AlsSolver().plan(ratings, Budget.from_epsilon(epsilon, 1e-5))
+        noised = [event for event in events if isinstance(event, GaussianRelease)]
+        true = [
+            replace(event, sampler_error=layer_error(scale))
+            for event, scale in zip(noised, scales, strict=True)
+        ]
+        found.append(Certificate.from_ledger(Ledger(true), 1e-5).epsilon)
+    assert found == [pytest.approx(1.002, abs=1e-3), pytest.approx(0.14, abs=0.01)]
+
+
+def layer_error(sigma: float) -> float:
+    chances = Observed(sigma).layer_probabilities()
+    return float(max(abs(chance * LAYERS - 1) for chance in chances))
