@@ -95,7 +95,8 @@ class Observed:
             if UNIFORM % width and not self.redraws_within(layer):
                 chance *= 1 - Fraction(UNIFORM % width, UNIFORM)
             chances.append(chance)
-        return [chance / sum(chances) for chance in chances]
+        total = sum(chances)
+        return [chance / total for chance in chances]
 
     def proposals(self, layer: int, magnitude: int) -> int:
         """Return the number of uniforms that propose a magnitude and are not turned away."""
@@ -286,7 +287,7 @@ def test_the_observer_sees_a_layer_drawn_anew(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_the_bias_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ε that is proven of a training under `value` if a new layer were drawn (docs/review.md)."""
+    """The ε that is proven of a training under `value` had a new layer been drawn."""
     monkeypatch.setattr(Observed, "redraws_within", lambda self, layer: False)
     scales: list[float] = []
     original = Gate.plan
