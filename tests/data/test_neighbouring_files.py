@@ -14,6 +14,9 @@ from typer.testing import CliRunner
 
 import tacit.training
 from tacit.cli.app import app
+from tacit.data import load
+from tacit.data.splits import random_split
+from tacit.errors import InvalidDocument
 from tacit.solvers.bias import BiasSolver
 
 ROWS = 10_500
@@ -180,6 +183,26 @@ def test_quotes_are_not_part_of_an_id(given: Any, quoted: str) -> None:
         assert worlds[0][part].to_frame().equals(worlds[1][part].to_frame())
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (('"bob', "7", "5"), ("bob", "8", "4")),
+        (("bob", '"7', "5"), ("bob", '8"', "4")),
+        (("bob", "7", '"5'), ("bob", "8", '4"')),
+        (('"bob', "7", "5"), ('bob"', "8", "4")),
+        (('b"ob', "7", "5"), ('b"ob', "8", "4")),
+    ],
+)
+def test_stray_quotes_swallow_no_rows_of_others(first: Line, second: Line, tmp_path: Path) -> None:
+    """One user's rows, not written as a CSV file should be: refused, nothing is lost in silence."""
+    plain = lines()
+    file = tmp_path / "quotes.csv"
+    rows = [*plain[:4000], first, *plain[4000:6000], second, *plain[6000:]]
+    file.write_text("\n".join(["user_id,item_id,rating", *joined(rows)]) + "\n")
+    with pytest.raises(InvalidDocument):
+        load(file, scale="1:5", missing="drop", outside="drop", duplicates="last")
+
+
 def test_leading_zeros_make_another_user(given: Any) -> None:
     """7 and 007 are two users."""
     rows = [*lines(), ("007", "3", "5"), ("7.0", "3", "1")]
@@ -211,9 +234,6 @@ def test_a_declared_number_that_is_none_is_refused(odd: str, tmp_path: Path) -> 
 
 def test_the_split_does_not_depend_on_how_ids_are_stored() -> None:
     """A number and its decimal text are held out alike: a file and a frame agree."""
-    from tacit.data import load
-    from tacit.data.splits import random_split
-
     frame = pl.DataFrame(
         [(int(u), int(i), float(v)) for u, i, v in lines()],
         schema=["user_id", "item_id", "rating"],

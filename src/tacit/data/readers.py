@@ -135,8 +135,15 @@ def read_ratings(
 
 
 def _typed(pieces: Iterable[pl.DataFrame], item_id_type: IdType | None) -> Iterator[pl.DataFrame]:
-    """Yield pieces of a text file with item ids of the declared type."""
+    """Yield pieces of a text file with item ids of the declared type.
+
+    An id with a line break is refused: two stray quotes would make one id of all rows between them.
+    """
     for piece in pieces:
+        if any(piece[role].str.contains("\n", literal=True).any() for role in ("user", "item")):
+            raise InvalidDocument(
+                "an id contains a line break; a quote in the file is not closed, or not doubled"
+            )
         if item_id_type is IdType.INT:
             piece = piece.with_columns(item=_whole_numbers(piece["item"]))
         yield piece
