@@ -23,6 +23,7 @@ from tacit.data.splits import random_split
 from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.budget import Budget
+from tacit.privacy.catalog import check_configuration
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.events import GaussianRelease
 from tacit.privacy.journal import read_journal
@@ -113,6 +114,7 @@ def train(
     start = perf_counter()
     solver = solver or AlsSolver()
     _check_pattern(ratings, solver, pattern_is_public)
+    check_configuration(solver.name, settings(solver))
     output = Path(output).absolute()
     users_out = users_in_release(solver, users_out)
     private = _private_files(solver, output, users_out, private_items, pseudonyms)

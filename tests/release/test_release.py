@@ -395,8 +395,8 @@ from tacit.solvers.contract import Fit, Profiles
 
 old = load_release(sys.argv[2])
 users, items = (Profiles(**vars(table)) for table in (old.users, old.items))
-facts = {"settings": {}, "scale": old.facts.scale, "mean": 0.0, "ledger": old.certificate.ledger}
-fit = Fit(solver="gradient", users=users, items=items, **facts)
+facts = {"settings": old.facts.settings, "scale": old.facts.scale, "mean": 0.0}
+fit = Fit(solver="gradient", users=users, items=items, ledger=old.certificate.ledger, **facts)
 sys.stdout.write("ready\\n")
 sys.stdout.flush()
 number = 0

@@ -4,8 +4,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,6 +15,7 @@ from tacit.errors import CheckFailed, InvalidDocument, TacitError
 from tacit.privacy.ledger import Status
 from tacit.release import bundle
 from tacit.release.read import load_release, verify_release
+from tacit.solvers.bias import BiasSolver
 from tests.conftest import RunTacit
 from tests.release.helpers import copy, reseal, write_small
 from tests.solvers.test_contract import NAMES, STATUS, small
@@ -231,7 +233,6 @@ def test_a_delta_that_allows_a_user_to_be_exposed_is_warned_about(
     assert json.loads(tacit("verify", release, "--population", 10**6, "--json").stdout)["warnings"]
     assert tacit("verify", release, "--population", "0").returncode == 2
     from tacit.privacy.budget import Budget
-    from tacit.solvers.bias import BiasSolver
     from tacit.training import train
     from tests.solvers.helpers import random_ratings
 
@@ -258,3 +259,21 @@ def test_a_release_of_version_0_1_0_is_void(tacit: RunTacit) -> None:
     assert result.returncode == 1
     (failed,) = [each for each in json.loads(result.stdout)["checks"] if not each["passed"]]
     assert "void" in failed["detail"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnSolver(BiasSolver):
+    """A solver that no catalogue knows."""
+
+    name: ClassVar[str] = "mine"
+
+
+def test_a_solver_that_no_reader_knows_is_refused_before_it_spends(tmp_path: Path) -> None:
+    from tacit.training import save, train
+    from tests.solvers.helpers import BUDGET, random_ratings
+
+    with pytest.raises(InvalidDocument, match="must be one of"):
+        train(random_ratings(), OwnSolver(), BUDGET, output=tmp_path / "r")
+    with pytest.raises(InvalidDocument, match="must be one of"):
+        save(OwnSolver().fit(random_ratings(), BUDGET), tmp_path / "r")
+    assert not list(tmp_path.iterdir())

@@ -225,12 +225,18 @@ CATALOG: Mapping[str, Entry] = {
 }
 
 
-def check_solver(name: object, settings: Mapping[str, Any], ledger: Ledger) -> None:
-    """Raise unless a release may name this solver with these settings beside this ledger."""
+def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
+    """Return the entry of a solver; raise unless a release may name it with these settings."""
     entry = CATALOG.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise InvalidDocument(f"the solver of the release is none of {', '.join(CATALOG)}")
+        raise InvalidDocument(f"the solver of a release must be one of {', '.join(CATALOG)}")
     entry.check_settings(settings)
+    return entry
+
+
+def check_solver(name: object, settings: Mapping[str, Any], ledger: Ledger) -> None:
+    """Raise unless a release may name this solver with these settings beside this ledger."""
+    entry = check_configuration(name, settings)
     if settings.get("unit", Unit.VALUE) != ledger.unit:
         raise InvalidDocument("the release has the ledger of another unit than its settings")
     entry.check_ledger(ledger)

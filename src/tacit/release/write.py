@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tacit import _files, _json
 from tacit._version import __version__
 from tacit.errors import InvalidDocument
+from tacit.privacy.catalog import check_solver
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.units import Unit
 from tacit.release import bundle
@@ -86,6 +87,7 @@ def write_release(
     if not tables:
         raise InvalidDocument(f"{fit.solver} releases users only; nothing is left without them")
     facts = _facts(fit, users_out)
+    check_solver(facts.solver, facts.settings, certificate.ledger)  # a reader would refuse it
 
     def fill(folder: Path) -> None:
         for name, (profiles, id_name) in tables.items():
