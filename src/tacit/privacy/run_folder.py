@@ -240,16 +240,19 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> tuple[Noi
         erase(path)  # a crash came between overwriting and removing
         raise completed
     key = _json.read(file)
+    if isinstance(key, dict) and key.get("format") not in (None, NOISE_FORMAT):
+        raise NoiseReuse(
+            "the run was begun by another version of Tacit, which draws other noise; begin a new "
+            "run: what this one released counts all the same"
+        )
     try:
         noise = _restored(bytes.fromhex(key["key"]), Noise(key["noise"]))
-        key_run, noise_format, bound = key["run"], key["format"], key["data"]
+        key_run, bound, _ = key["run"], key["data"], key["format"]
         start = int(key["start"], 16)
     except (KeyError, TypeError, ValueError):
         raise InvalidDocument(f"{file} is damaged; begin a new run") from None
     if key_run != run:
         raise InvalidDocument(f"{path} has the key of one run and the ledger of another")
-    if noise_format != NOISE_FORMAT:
-        raise NoiseReuse("the run was begun by a Tacit that draws other noise; resume it with that")
     if bound != noise.fingerprint(_BINDING, *data):
         raise NoiseReuse(
             "the run to resume was begun with other data or another configuration; "
