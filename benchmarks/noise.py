@@ -87,7 +87,7 @@ def _numpy(threads: int) -> Callable[[], object]:
 def _tacit(threads: int) -> Callable[[], object]:
     source, table = SecureNoise(), _core.Ziggurat(2.0**24)
     return _in_threads(
-        lambda block: source.integers(table, event=0, block=block, count=BLOCK), threads
+        lambda block: source._integers(table, event=0, block=block, count=BLOCK), threads
     )
 
 

@@ -130,7 +130,7 @@ def test_an_attacker_gains_no_more_than_the_certificate_says(name: str) -> None:
 
 def test_an_attacker_wins_where_nothing_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        NoiseSource, "integers", lambda self, table, *, count, **address: np.zeros(count, int)
+        NoiseSource, "_integers", lambda self, table, *, count, **address: np.zeros(count, int)
     )
     budget = Budget.from_epsilon(2, 1e-5)
     targets = own_canaries(400)

@@ -170,7 +170,7 @@ def test_other_noise_after_resuming_is_caught(
     def resume(cls: type[RunFolder], path: Any, *, data: Any) -> RunFolder:
         folder: RunFolder = original(cls, path, data=data)
         if not is_checkpoint_needed or folder.read_state() is not None:
-            folder.noise, folder._uses = SecureNoise(), dict.fromkeys(folder._uses, "")
+            folder._noise, folder._uses = SecureNoise(), dict.fromkeys(folder._uses, "")
             monkeypatch.setattr(folder, "bind", lambda first, uses: None)
         return folder
 

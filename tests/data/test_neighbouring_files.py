@@ -16,7 +16,7 @@ import tacit.training
 from tacit.cli.app import app
 from tacit.data import load
 from tacit.data.splits import random_split
-from tacit.errors import InvalidDocument
+from tacit.errors import InvalidDocument, InvalidParameter
 from tacit.solvers.bias import BiasSolver
 
 ROWS = 10_500
@@ -201,6 +201,37 @@ def test_stray_quotes_swallow_no_rows_of_others(first: Line, second: Line, tmp_p
     file.write_text("\n".join(["user_id,item_id,rating", *joined(rows)]) + "\n")
     with pytest.raises(InvalidDocument):
         load(file, scale="1:5", missing="drop", outside="drop", duplicates="last")
+
+
+def test_stray_quotes_in_a_column_that_is_not_read_swallow_no_rows(tmp_path: Path) -> None:
+    file = tmp_path / "comments.csv"
+    rows = [(*row, "fine") for row in lines()]
+    rows[4000:4000] = [("bob", "7", "5", '"9')]
+    rows[6000:6000] = [("bob", "8", "5", '9"')]
+    file.write_text("\n".join(["user_id,item_id,rating,comment", *map(",".join, rows)]) + "\n")
+    with pytest.raises(InvalidDocument, match="line break"):
+        load(file, scale="1:5", missing="drop")
+
+
+@pytest.mark.parametrize("first", ["1,2,3,x;5;3", "rating;item;4", "a b|c;7;3", "u::v;7;3"])
+def test_a_first_rating_decides_nothing(tmp_path: Path, first: str) -> None:
+    """Without a header the separator is declared: the first line may be any user's rating."""
+    file = tmp_path / "plain.txt"
+    rows = [";".join(row) for row in lines()]
+    for text in ([first, *rows], rows):
+        file.write_text("\n".join(text) + "\n")
+        with pytest.raises(InvalidDocument, match="--no-header"):
+            load(file, scale="1:5")
+        with pytest.raises(InvalidParameter, match="separator"):
+            load(file, scale="1:5", header=False)
+    found = []
+    for text in ([first, *rows], rows):
+        file.write_text("\n".join(text) + "\n")
+        options = {"separator": ";", "header": False, "outside": "clip"}
+        ratings = load(file, scale="1:5", **options)
+        user, item, _ = first.split(";")
+        found.append(others(ratings, user, item))
+    assert found[0].equals(found[1])
 
 
 def test_leading_zeros_make_another_user(given: Any) -> None:

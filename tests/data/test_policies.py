@@ -198,8 +198,8 @@ def test_lines_whose_fields_are_shifted_are_refused(tmp_path: Path, content: str
 
 
 def test_a_name_with_brackets_is_a_name(tmp_path: Path) -> None:
-    (tmp_path / "r[1].csv").write_text("7,8,3\n")
-    (tmp_path / "r1.csv").write_text("1,1,1\n2,2,2\n")
+    (tmp_path / "r[1].csv").write_text("user,item,rating\n7,8,3\n")
+    (tmp_path / "r1.csv").write_text("user,item,rating\n1,1,1\n2,2,2\n")
     assert as_dict(read_ratings(tmp_path / "r[1].csv", scale="1:5")) == {("7", "8"): 3.0}
     folder = tmp_path / "d[1]*"
     folder.mkdir()

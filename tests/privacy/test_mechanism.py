@@ -241,7 +241,7 @@ def test_the_event_is_booked_before_noise_is_drawn(monkeypatch: pytest.MonkeyPat
     def integers(*args: Any, **options: Any) -> Any:
         raise MemoryError
 
-    monkeypatch.setattr(SecureNoise, "integers", integers)
+    monkeypatch.setattr(SecureNoise, "_integers", integers)
     door = gate(noise=SecureNoise())
     with pytest.raises(MemoryError):
         door.release(FIXED, NO_VALUES, share=0.6)
@@ -289,7 +289,7 @@ def test_a_completed_run_has_no_noise_left() -> None:
         door.release(FIXED, NO_VALUES, share=0.1)
     assert len(door.ledger.events) == 1
     with pytest.raises(NoiseReuse):
-        source.secret()
+        source._secret()
     door.close()
 
 

@@ -19,7 +19,7 @@ def test_a_forked_process_may_not_use_the_noise() -> None:
     child = os.fork()
     if child == 0:
         try:
-            source.secret()
+            source._secret()
             os.write(writer, b"drawn")
         except NoiseReuse:
             os.write(writer, b"refused")
@@ -45,25 +45,27 @@ def test_addresses_do_not_overlap() -> None:
 
 def test_known_noise() -> None:
     """The numbers at an address are part of the format of a run: they must never change."""
-    drawn = InsecureTestNoise(7).integers(_core.Ziggurat(2.0**20), event=1, block=2, count=4)
+    drawn = InsecureTestNoise(7)._integers(_core.Ziggurat(2.0**20), event=1, block=2, count=4)
     assert drawn.tolist() == KNOWN
 
 
 def test_fingerprints_are_keyed_and_framed() -> None:
     source, other = InsecureTestNoise(1), InsecureTestNoise(2)
     prints = {
-        source.fingerprint(0, b"ab", b"c"),
-        source.fingerprint(0, b"a", b"bc"),
-        source.fingerprint(0, b"abc"),
-        source.fingerprint(0, b"abc", b""),
-        source.fingerprint(1, b"abc"),
-        other.fingerprint(0, b"abc"),
+        source._fingerprint(0, b"ab", b"c"),
+        source._fingerprint(0, b"a", b"bc"),
+        source._fingerprint(0, b"abc"),
+        source._fingerprint(0, b"abc", b""),
+        source._fingerprint(1, b"abc"),
+        other._fingerprint(0, b"abc"),
     }
     assert len(prints) == 6
-    assert source.fingerprint(0, b"abc") == source.fingerprint(0, np.frombuffer(b"abc", "u1").data)
+    assert source._fingerprint(0, b"abc") == source._fingerprint(
+        0, np.frombuffer(b"abc", "u1").data
+    )
 
 
 def test_secure_keys_are_fresh() -> None:
-    assert SecureNoise().secret() != SecureNoise().secret()
+    assert SecureNoise()._secret() != SecureNoise()._secret()
     with pytest.raises(InvalidParameter, match="32 bytes"):
         _restored(b"short", Noise.SECURE)

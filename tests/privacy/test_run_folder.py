@@ -221,7 +221,7 @@ def test_lines_are_synced_before_noise_is_drawn(
 ) -> None:
     place = folder(tmp_path / "run")
     order: list[str] = []
-    synced, drawn = os.fsync, type(place.noise).integers
+    synced, drawn = os.fsync, type(place._noise)._integers
 
     def sync(handle: int) -> None:
         order.append(Path(f"/proc/self/fd/{handle}").readlink().name)
@@ -232,7 +232,7 @@ def test_lines_are_synced_before_noise_is_drawn(
         return drawn(*args, **kwargs)
 
     monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(type(place.noise), "integers", draw)
+    monkeypatch.setattr(type(place._noise), "_integers", draw)
     gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
     assert order == ["ledger.jsonl", "uses.jsonl", "noise"]
 

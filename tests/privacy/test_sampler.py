@@ -262,7 +262,7 @@ def drawn() -> np.ndarray:
     """Fresh secure noise from several addresses."""
     noise, table = SecureNoise(), _core.Ziggurat(SIGMA)
     addresses = [{"event": 3, "block": block, "count": DRAWS // 8} for block in range(8)]
-    return np.stack([noise.integers(table, **address).copy() for address in addresses])
+    return np.stack([noise._integers(table, **address).copy() for address in addresses])
 
 
 def test_moments(drawn: np.ndarray) -> None:
@@ -320,7 +320,7 @@ def test_agrees_with_an_exact_sampler() -> None:
     count = 30_000
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
     theirs = np.array(dp.m.make_gaussian(*space, scale=SIGMA)([0] * count))
-    ours = SecureNoise().integers(_core.Ziggurat(SIGMA), event=0, block=0, count=count)
+    ours = SecureNoise()._integers(_core.Ziggurat(SIGMA), event=0, block=0, count=count)
     assert stats.ks_2samp(ours, theirs).pvalue > FALSE_ALARM
     both = np.concatenate([ours, theirs])
     bins = np.searchsorted(np.quantile(both, np.linspace(0, 1, 51)[1:-1]), both)
@@ -344,4 +344,4 @@ def test_a_biased_sampler_would_be_caught(drawn: np.ndarray) -> None:
 def test_source_fills_any_count() -> None:
     noise, table = InsecureTestNoise(1), _core.Ziggurat(SIGMA)
     for count in (0, 1, 5, 70_000, 300_000):
-        assert noise.integers(table, event=1, block=2, count=count).shape == (count,)
+        assert noise._integers(table, event=1, block=2, count=count).shape == (count,)

@@ -39,17 +39,28 @@ def word(layer: int, uniform: int, negative: bool = False) -> int:
 
 
 class Observed:
-    """The compiled sampler of one scale, drawing a single integer from chosen words."""
+    """The compiled sampler of one scale, drawing an integer from chosen words.
 
-    def __init__(self, sigma: float, portable: bool = False) -> None:
+    The vector path takes eight draws at a time: seven others, which need one word each, stand
+    around the one that is observed, which comes first, in the middle or last.
+    """
+
+    def __init__(self, sigma: float, portable: bool = False, place: int = 0) -> None:
         self.table, self.portable = _core.Ziggurat(sigma), portable
         self.widths = [int(width) for width in self.table.width]
-        self._out = np.zeros(1, np.int64)
+        self._place, self._out = place, np.zeros(1 if portable else 8, np.int64)
+        # Plain in layer 1: a magnitude well inside, a fraction that biases nothing.
+        usual = itertools.count(UNIFORM // 3)
+        plain = next(each for each in usual if each * self.widths[1] % UNIFORM >= self.widths[1])
+        self._others = [word(1, plain)] * (self._out.size - 1)
 
     def draw(self, *words: int) -> tuple[int, int] | None:
         """Return the integer drawn and the number of words it took, None if they ran out."""
-        used = self.table.fill(np.array(words, np.uint64), self._out, portable=self.portable)
-        return None if used is None else (int(self._out[0]), int(used))
+        first = [*self._others[: self._place], words[0], *self._others[self._place :]]
+        given = np.array([*first, *words[1:]], np.uint64)
+        used = self.table.fill(given, self._out, portable=self.portable)
+        place = min(self._place, self._out.size - 1)
+        return None if used is None else (int(self._out[place]), int(used) - len(self._others))
 
     def threshold(self, *before: int, after: tuple[int, ...] = ()) -> int:
         """Return how many values of the next word lead to a draw; the smaller ones do."""
@@ -144,9 +155,14 @@ class Observed:
         return drawn[1] - len(words) - 2
 
 
-@pytest.fixture(params=SCALES, ids=lambda sigma: f"{sigma:.3g}", scope="module")
+@pytest.fixture(
+    params=[(sigma, portable) for sigma in SCALES for portable in (False, True)],
+    ids=lambda both: f"{both[0]:.3g}-{'portable' if both[1] else 'vector'}",
+    scope="module",
+)
 def observed(request: pytest.FixtureRequest) -> Observed:
-    found = Observed(request.param)
+    sigma, portable = request.param
+    found = Observed(sigma, portable, place=0 if portable else SCALES.index(sigma) % 8)
     found.chances = found.layer_probabilities()
     return found
 
@@ -156,10 +172,18 @@ def test_every_layer_is_drawn_equally_often(observed: Observed) -> None:
     assert worst <= sampler.relative_error(observed.table.sigma), float(worst)
 
 
-def test_both_paths_redraw_within_the_layer() -> None:
-    for portable in (False, True):
-        observed = Observed(1.37 * 2**41, portable)
-        assert all(observed.redraws_within(layer) for layer in range(LAYERS))
+@pytest.mark.parametrize("place", range(8))
+def test_every_lane_of_the_vector_path_decides_alike(place: int) -> None:
+    """Zeros of both signs, the ends of plain acceptance, biased uniforms: as the portable path."""
+    vector, portable = Observed(1.37 * 2**41, place=place), Observed(1.37 * 2**41, portable=True)
+    for layer in range(0, LAYERS, 5):
+        inside, width = int(vector.table.inside[layer]), vector.widths[layer]
+        magnitudes = {0, 1, max(inside, 0), inside + 1, width - 1}
+        uniforms = {0, 1, 2, *(vector.uniform_for(layer, each) for each in magnitudes)}
+        for uniform in uniforms:
+            for negative in (False, True):
+                words = (word(layer, uniform, negative), word(9, 2**50 + 12345), 0, 0)
+                assert vector.draw(*words) == portable.draw(*words)
 
 
 def test_uniforms_are_turned_away_just_below_the_bound(observed: Observed) -> None:
@@ -243,7 +267,7 @@ def test_layers_have_their_share_of_draws(sigma: float) -> None:
     table, count = _core.Ziggurat(sigma), 4_000_000
     noise = SecureNoise()
     drawn = np.concatenate(
-        [noise.integers(table, event=0, block=each, count=count // 8).copy() for each in range(8)]
+        [noise._integers(table, event=0, block=each, count=count // 8).copy() for each in range(8)]
     )
     ends = np.array(sorted({int(width) for width in table.width[1:]}), dtype=np.int64)
     counts = np.bincount(np.searchsorted(ends, np.abs(drawn), side="right"))

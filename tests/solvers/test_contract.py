@@ -256,7 +256,7 @@ def test_what_is_booked_is_what_is_drawn(name: str, monkeypatch: pytest.MonkeyPa
     """Every event draws noise once for each entry of its table, and nothing else draws any."""
     drawn: Counter[int] = Counter()
     scales: dict[int, float] = {}
-    original = NoiseSource.integers
+    original = NoiseSource._integers
 
     def integers(self: NoiseSource, table: Any, **address: int) -> Any:
         drawn[address["event"]] += address["count"]
@@ -270,7 +270,7 @@ def test_what_is_booked_is_what_is_drawn(name: str, monkeypatch: pytest.MonkeyPa
         queries.extend(measurement.queries)
         return released(self, measurement, *rest, **options)
 
-    monkeypatch.setattr(NoiseSource, "integers", integers)
+    monkeypatch.setattr(NoiseSource, "_integers", integers)
     monkeypatch.setattr(Gate, "release_together", release)
     fit = run(name, random_ratings(7))
     events = [event for event in fit.ledger.events if not isinstance(event, PatternRelease)]
@@ -362,7 +362,7 @@ def test_events_say_what_their_rows_are(name: str, number: int) -> None:
 @pytest.mark.parametrize("name", NOISED)
 def test_the_public_seed_does_not_touch_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[int]] = []
-    original = NoiseSource.integers
+    original = NoiseSource._integers
 
     def integers(self: NoiseSource, table: Any, **address: int) -> Any:
         noise = original(self, table, **address)
@@ -371,7 +371,7 @@ def test_the_public_seed_does_not_touch_noise(name: str, monkeypatch: pytest.Mon
             seen[-1] += noise[:5].tolist()
         return noise
 
-    monkeypatch.setattr(NoiseSource, "integers", integers)
+    monkeypatch.setattr(NoiseSource, "_integers", integers)
     for seed in (1, 2):
         seen.append([])
         run(name, random_ratings(), seed=seed, threads=1)

@@ -9,8 +9,8 @@ import pytest
 
 import tacit
 from tacit.errors import InvalidParameter, NoiseReuse
-from tacit.privacy.events import Noise
-from tacit.privacy.ledger import Status
+from tacit.privacy.events import ExactRelease, Noise
+from tacit.privacy.ledger import Ledger, Status
 from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise import source
 from tacit.privacy.noise.source import InsecureTestNoise, NoiseSource, SecureNoise
@@ -53,10 +53,10 @@ def test_nobody_names_the_kind_of_a_key() -> None:
 class ChosenKey(SecureNoise):
     """A secure source, it says, whose key anybody knows."""
 
-    def secret(self) -> bytes:
+    def _secret(self) -> bytes:
         return bytes(32)
 
-    def integers(self, *args: Any, count: int, **options: Any) -> Any:
+    def _integers(self, *args: Any, count: int, **options: Any) -> Any:
         return np.zeros(count, dtype=np.int64)
 
 
@@ -66,6 +66,36 @@ def test_a_source_of_another_class_is_refused(name: str) -> None:
         small(name).fit(random_ratings(), BUDGET, Session(noise=ChosenKey()))
     with pytest.raises(InvalidParameter, match="SecureNoise"):
         Gate(budget=BUDGET, unit=Unit.VALUE, noise=ChosenKey())
+
+
+def test_a_source_cannot_be_changed_or_drawn_from() -> None:
+    """Neither its methods nor its numbers are in reach of whoever made it."""
+    noise = SecureNoise()
+    for name in ("_integers", "integers", "kind"):
+        with pytest.raises(AttributeError):
+            setattr(noise, name, lambda *args, **options: np.zeros(1, dtype=np.int64))
+    public = {name for name in dir(noise) if not name.startswith("_")}
+    assert public == {"claim", "erase", "kind"}
+
+
+class OwnFolder:
+    """Looks like a run folder, with a ledger that says less."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.__dict__ |= vars(folder)
+
+
+def test_a_folder_cannot_be_replaced_or_rewritten(tmp_path: Any) -> None:
+    folder = RunFolder.create(tmp_path / "run", data=[])
+    with pytest.raises(AttributeError):
+        folder.ledger = Ledger()  # type: ignore[misc]
+    folder.ledger.append(ExactRelease(purpose="nothing", unit=Unit.VALUE))
+    assert folder.ledger.events == ()
+    with pytest.raises(InvalidParameter, match="RunFolder"):
+        small("bias").fit(random_ratings(), BUDGET, Session(folder=OwnFolder(folder)))
+    public = {name for name in dir(folder) if not name.startswith("_")}
+    assert not {"noise", "key"} & public
+    folder.close()
 
 
 def test_an_audited_fit_is_not_private() -> None:
@@ -143,7 +173,7 @@ def test_the_start_of_users_does_not_follow_from_the_noise_key(
     monkeypatch.setattr(source.os, "urandom", lambda count: bytes(count))
     folders = [RunFolder.create(tmp_path / name, data=[]) for name in ("one", "two")]
     monkeypatch.undo()
-    assert folders[0].noise.secret() == folders[1].noise.secret()
+    assert folders[0]._noise._secret() == folders[1]._noise._secret()
     assert folders[0].secret_seed() != folders[1].secret_seed()
     seed = folders[0].secret_seed()
     for folder in folders:
@@ -156,20 +186,20 @@ def test_a_fork_loses_the_key() -> None:
     import os
 
     noise = SecureNoise()
-    noise.secret()
+    noise._secret()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         noise._process = os.getpid()
         try:
-            result = b"zero" if not any(noise.secret()) else b"key"
+            result = b"zero" if not any(noise._secret()) else b"key"
         except NoiseReuse:
             result = b"refused"
         os.write(writing, result)
         os._exit(0)
     os.waitpid(child, 0)
     assert os.read(reading, 100) == b"refused"
-    assert any(noise.secret())
+    assert any(noise._secret())
 
 
 def test_the_facade_has_no_gate_and_no_source() -> None:

@@ -11,6 +11,7 @@ from tacit.cli.data import (
     DuplicatesOption,
     ItemIdTypeOption,
     MissingOption,
+    NoHeaderOption,
     OutsideOption,
     ScaleOption,
     SeparatorOption,
@@ -144,6 +145,7 @@ def two_worlds(
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
     item_id_type: ItemIdTypeOption = None,
+    no_header: NoHeaderOption = False,
     json: Json = False,
 ) -> None:
     """Run many trainings in each of two neighbouring worlds, and tell them apart.
@@ -174,9 +176,8 @@ def two_worlds(
     )
     _check_output(output)
     if source is not None:
-        ratings = read(
-            source, scale, columns, separator, duplicates, missing, outside, item_id_type
-        )
+        how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
+        ratings = read(source, *how)
         pair = chosen_pair(ratings, unit_of(chosen), user=user, item=item, to=to)
     elif user is not None or item is not None or to is not None:
         raise InvalidParameter("--user, --item and --to choose a rating of real data: give some")
@@ -227,6 +228,7 @@ def one_run(
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
     item_id_type: ItemIdTypeOption = None,
+    no_header: NoHeaderOption = False,
     json: Json = False,
 ) -> None:
     """Train once with many canary ratings, each flipped by a secure coin, and guess the coins.
@@ -252,7 +254,7 @@ def one_run(
         mask_features=False if no_mask_features else None,
     )
     _check_output(output)
-    how = scale, columns, separator, duplicates, missing, outside, item_id_type
+    how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
     chosen_canaries = _canaries(source, canaries, chosen, (None, None), *how)
     with iterations_bar("one run") as steps:
         result = audit_one_run(
@@ -298,6 +300,7 @@ def attack_release(
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
     item_id_type: ItemIdTypeOption = None,
+    no_header: NoHeaderOption = False,
     json: Json = False,
 ) -> None:
     """Show what somebody who has a release infers about single ratings.
@@ -324,7 +327,7 @@ def attack_release(
         mask_features=False if no_mask_features else None,
     )
     _check_output(output)
-    how = scale, columns, separator, duplicates, missing, outside, item_id_type
+    how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
     chosen_targets = _canaries(source, targets, chosen, _values(values), *how)
     with iterations_bar("trainings") as steps:
         result = attack(

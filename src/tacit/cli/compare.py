@@ -11,6 +11,7 @@ from tacit.cli.data import (
     DuplicatesOption,
     ItemIdTypeOption,
     MissingOption,
+    NoHeaderOption,
     OutsideOption,
     ScaleOption,
     SeparatorOption,
@@ -62,6 +63,7 @@ def compare(
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
     item_id_type: ItemIdTypeOption = None,
+    no_header: NoHeaderOption = False,
     threads: Annotated[int | None, count_option("Threads; all processors when omitted.")] = None,
     json: Json = False,
 ) -> None:
@@ -89,7 +91,8 @@ def compare(
     left_out = [name for name in plan.solvers if name not in dict(plan.kinds)]
     if left_out:
         note(f"left out, since they know unit value only: {', '.join(left_out)}")
-    ratings = read(source, scale, columns, separator, duplicates, missing, outside, item_id_type)
+    how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
+    ratings = read(source, *how)
     try:
         with cells_bar("trainings") as cells:
             comparison = run_comparison(

@@ -52,7 +52,16 @@ ItemIdTypeOption = Annotated[
     ),
 ]
 SeparatorOption = Annotated[
-    str | None, typer.Option(help="Separator of a text file; found out when omitted.")
+    str | None,
+    typer.Option(help="Separator of a text file. Default: found in the line with column names."),
+]
+NoHeaderOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-header",
+        help="A text file without column names: user, item, rating and perhaps timestamp, in this "
+        "order. Needs --separator.",
+    ),
 ]
 
 
@@ -113,6 +122,7 @@ def info(
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
     item_id_type: ItemIdTypeOption = None,
+    no_header: NoHeaderOption = False,
     user: Annotated[str | None, typer.Option(help="Also count the ratings of this user.")] = None,
     item: Annotated[str | None, typer.Option(help="Also count the ratings of this item.")] = None,
     json: Json = False,
@@ -120,7 +130,8 @@ def info(
     """Show exact statistics of a source: the owner's view, not for publication."""
     from tacit.data.describe import describe
 
-    ratings = read(source, scale, columns, separator, duplicates, missing, outside, item_id_type)
+    how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
+    ratings = read(source, *how)
     facts = describe(ratings, user=user, item=item)
     if json:
         emit_json({"source": source, "view": "owner"} | facts)
@@ -138,6 +149,7 @@ def read(
     missing: str,
     outside: str,
     item_id_type: str | None,
+    no_header: bool,
 ) -> "Ratings":
     """Return the ratings that a command's options name, with a bar and the licence if need be."""
     from tacit.data import load
@@ -152,6 +164,7 @@ def read(
             missing=missing,
             outside=outside,
             item_id_type=item_id_type,
+            header=False if no_header else None,
             progress=progress,
             licence=note,
         )

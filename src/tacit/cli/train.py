@@ -11,6 +11,7 @@ from tacit.cli.data import (
     DuplicatesOption,
     ItemIdTypeOption,
     MissingOption,
+    NoHeaderOption,
     OutsideOption,
     ScaleOption,
     SeparatorOption,
@@ -81,6 +82,7 @@ def train(
     missing: MissingOption = "error",
     outside: OutsideOption = "error",
     item_id_type: ItemIdTypeOption = None,
+    no_header: NoHeaderOption = False,
     threads: Annotated[Count, count_option("Threads; all processors when omitted.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with an interrupted training of the same kind.")
@@ -216,7 +218,8 @@ def train(
     users_in_release(chosen, users_out)
     if hidden is Unit.USER and users_universe is not None:
         raise InvalidParameter("unit user releases no list of users; leave out --users-universe")
-    ratings = read(source, scale, columns, separator, duplicates, missing, outside, item_id_type)
+    how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
+    ratings = read(source, *how)
     ratings = _among(ratings, users_universe, items_universe)
     for sentence in ratings.preparation.notes():
         note(sentence)

@@ -72,19 +72,9 @@ def find_columns(
 
 
 def is_header(fields: list[str]) -> bool:
-    """Return whether a first line holds names rather than a rating."""
-    known = {alias for aliases in ALIASES.values() for alias in aliases}
-    if any(field.strip().strip('"').lower() in known for field in fields):
-        return True
-    return not any(_is_number(field) for field in fields)
-
-
-def _is_number(field: str) -> bool:
-    try:
-        float(field.strip().strip('"'))
-    except ValueError:
-        return False
-    return True
+    """Whether a first line names columns for user, item and rating."""
+    names = {field.strip().strip('"').lower() for field in fields}
+    return all(names & set(ALIASES[role]) for role in ("user", "item", "rating"))
 
 
 def _listed(names: list[str]) -> str:

@@ -76,8 +76,13 @@ class TableFile:
     def _scan_text(
         self, columns: dict[str, str] | None, separator: str | None, header: bool | None
     ) -> None:
-        first = re.sub('"[^"]*"', "", _first_line(self._source, self.path))
+        if header is False and separator is None:
+            raise InvalidParameter(
+                f"name the separator of {self.path}: without a header, its first line is a rating "
+                "and must not decide how all others are read; --separator"
+            )
         if separator is None:
+            first = re.sub('"[^"]*"', "", _first_line(self._source, self.path))
             separator = next((each for each in SEPARATORS if each in first), None)
             if separator is None:
                 raise InvalidDocument(
@@ -89,8 +94,13 @@ class TableFile:
         width, self._separator = (2, ":") if separator == "::" else (1, separator)
         row = _first_row(self._source, self._separator)
         fields = row[::width]
-        self._header = (columns is not None or is_header(fields)) if header is None else header
+        self._header = header is not False
         if self._header:
+            if header is None and columns is None and not is_header(fields):
+                raise InvalidDocument(
+                    f"the first line of {self.path} does not name columns for user, item and "
+                    "rating; name them with --columns, or give --no-header and --separator"
+                )
             found = find_columns(fields, columns, quote=False)
             order = {r: fields.index(name) for r, name in vars(found).items() if name is not None}
         elif len(fields) < 3:
@@ -120,12 +130,21 @@ class TableFile:
             }
             frame = self._text_frame(declared) if self.is_text else self._frame
             chosen = [pl.col(self.places[role]).alias(role) for role in roles]
+            if self.is_text:
+                # In any column, read or not: two stray quotes would swallow all rows between them.
+                broken = pl.any_horizontal(pl.col(pl.String).str.contains("\n", literal=True))
+                chosen.append(broken.fill_null(value=False).alias("broken"))
             if self.is_text and self._between:
                 single = pl.any_horizontal(pl.col(self._between).is_not_null())
                 chosen.append(single.alias("single"))
             for piece in frame.select(chosen).collect_batches(
                 chunk_size=PIECE, maintain_order=True
             ):
+                if "broken" in piece.columns and piece["broken"].any():
+                    raise InvalidDocument(
+                        f"a field of {self.path} has a line break: a quote is not closed or not "
+                        "doubled; or write the table as Parquet, where fields may have line breaks"
+                    )
                 if "single" in piece.columns and piece["single"].any():
                     raise InvalidDocument(f"{self.path} has single colons among its double ones")
                 yield piece.select(roles)

@@ -81,7 +81,8 @@ def read_ratings(
     columns
         Which column is which, where the names are not understood: {"user": …, "item": …, …}.
     separator, header
-        Of a text file; found out from its first line when omitted.
+        Of a text file. Both are found out from a first line with the names of columns. Without one,
+        `header=False` and the separator must be given: the first line is then a private rating.
     duplicates
         Pairs rated more than once: `error`, `last` (by timestamp if kept, else by row) or `mean`.
     missing
@@ -135,15 +136,8 @@ def read_ratings(
 
 
 def _typed(pieces: Iterable[pl.DataFrame], item_id_type: IdType | None) -> Iterator[pl.DataFrame]:
-    """Yield pieces of a text file with item ids of the declared type.
-
-    An id with a line break is refused: two stray quotes would make one id of all rows between them.
-    """
+    """Yield pieces of a text file with item ids of the declared type."""
     for piece in pieces:
-        if any(piece[role].str.contains("\n", literal=True).any() for role in ("user", "item")):
-            raise InvalidDocument(
-                "an id contains a line break; a quote in the file is not closed, or not doubled"
-            )
         if item_id_type is IdType.INT:
             piece = piece.with_columns(item=_whole_numbers(piece["item"]))
         yield piece
@@ -251,7 +245,7 @@ def _timestamps(series: pl.Series) -> npt.NDArray[np.int64]:
         raise InvalidDocument("some rows have no timestamp; complete them, or do without")
     try:
         if series.dtype == pl.String:
-            numbers = series.cast(pl.Int64, strict=False)
+            numbers = series.cast(pl.Float64, strict=False)
             series = series.str.to_datetime() if numbers.has_nulls() else numbers
         if series.dtype.is_temporal():
             series = series.dt.epoch("s")

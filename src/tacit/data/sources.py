@@ -148,6 +148,9 @@ _SETS = (
 )
 NAMED_SETS = {each.name: each for each in _SETS}
 
+_SEPARATORS = {"u.data": "\t", "ratings.dat": "::"}
+"""Separators of the members of archives that have no header."""
+
 _ARCHIVE_TYPES = {"user": pl.Int64, "item": pl.Int64, "rating": pl.Float64, "timestamp": pl.Int64}
 """Types of the columns in archives of text, which are known."""
 
@@ -346,7 +349,9 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
             content = bundle.read(members[0])
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError):
         raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
-    file = TableFile(str(archive), content=content)
+    separator = _SEPARATORS.get(known.member)
+    header = None if separator is None else False
+    file = TableFile(str(archive), separator=separator, header=header, content=content)
     pieces = list(file.pieces(list(file.places), _ARCHIVE_TYPES))
     if not pieces:
         raise InvalidDocument(f"{archive} has no ratings")

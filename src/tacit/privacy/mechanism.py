@@ -161,11 +161,13 @@ class Gate:
         self.extent = extent
         self.mu = ideal_mu(budget, extent)
         self._folder = folder
-        self._noise = folder.noise if folder else noise or SecureNoise()
+        if folder is not None and type(folder) is not RunFolder:
+            raise InvalidParameter("folder must be a RunFolder; make one with RunFolder.create")
+        self._noise = folder._noise if folder else noise or SecureNoise()
         check_source(self._noise)
         self._noise.claim()
         self._observer = _observer.get()
-        self._ledger = folder.ledger if folder else Ledger()
+        self._ledger = folder._ledger if folder else Ledger()
         self._threads = _parallel.thread_count(threads)
         self._lock = threading.Lock()
         booked = self._ledger.events
@@ -312,7 +314,7 @@ class Gate:
             drawn = self._drawn.plus(Extent.of(queries))
             if not self.extent.covers(drawn):
                 raise BudgetExceeded(_TOO_LARGE)
-            self._noise.secret()  # raises if the noise cannot be used, before anything is booked
+            self._noise._secret()  # raises if the noise cannot be used, before anything is booked
             self._book(position, events)
             if self._folder:
                 uses = [
@@ -351,7 +353,7 @@ class Gate:
     def _use(self, event: int, query: BoundedQuery, sums: npt.NDArray[np.int64]) -> str:
         """Return a fingerprint of what the noise of an event is added to."""
         facts = json.dumps(asdict(query), sort_keys=True).encode()
-        return self._noise.fingerprint(event, facts, np.ascontiguousarray(sums).data)
+        return self._noise._fingerprint(event, facts, np.ascontiguousarray(sums).data)
 
     def close(self) -> None:
         """Complete the run: erase the noise key, here and on disk. The ledger stays."""
@@ -426,7 +428,7 @@ class _Draft:
     def add_noise(self, source: NoiseSource, block: int) -> None:
         rows = slice(block * self._size, (block + 1) * self._size)
         sums = self._sums[rows]
-        noise = source.integers(self._table, event=self._event, block=block, count=sums.size)
+        noise = source._integers(self._table, event=self._event, block=block, count=sums.size)
         noise = noise.reshape(sums.shape)
         noise += sums
         np.multiply(noise, self._step, out=self.released[rows])

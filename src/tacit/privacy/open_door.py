@@ -21,7 +21,7 @@ class OpenDoor:
         self, *, unit: Unit, folder: RunFolder | None = None, threads: int | None = None
     ) -> None:
         self._unit, self._folder = unit, folder
-        self._ledger = folder.ledger if folder else Ledger()
+        self._ledger = folder._ledger if folder else Ledger()
         self._threads = _parallel.thread_count(threads)
 
     position = 0

@@ -59,10 +59,14 @@ class RunFolder:
         start: int,
     ) -> None:
         self.path = path
-        self.ledger = ledger
-        self.noise = noise
+        self._ledger, self._noise = ledger, noise
         self._uses, self._start = uses, start
         self._lock: int | None = lock
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger as it stands; a copy."""
+        return Ledger(self._ledger.events, run=self._ledger.run)
 
     @classmethod
     def create(
@@ -90,8 +94,8 @@ class RunFolder:
                     "run": ledger.run,
                     "noise": noise.kind,
                     "format": NOISE_FORMAT,
-                    "key": noise.secret().hex(),
-                    "data": noise.fingerprint(_BINDING, *data),
+                    "key": noise._secret().hex(),
+                    "data": noise._fingerprint(_BINDING, *data),
                     "start": f"{start:x}",
                 }
                 _append(draft / "key.json", key, new=True)
@@ -189,7 +193,7 @@ class RunFolder:
 
     def erase_key(self) -> None:
         """Overwrite and remove the key and the uses, and let go of the folder; the ledger stays."""
-        self.noise.erase()
+        self._noise.erase()
         if self._lock is not None:
             erase(self.path)
         self.close()
@@ -253,7 +257,7 @@ def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> tuple[Noi
         raise InvalidDocument(f"{file} is damaged; begin a new run") from None
     if key_run != run:
         raise InvalidDocument(f"{path} has the key of one run and the ledger of another")
-    if bound != noise.fingerprint(_BINDING, *data):
+    if bound != noise._fingerprint(_BINDING, *data):
         raise NoiseReuse(
             "the run to resume was begun with other data or another configuration; "
             "resume with those or begin a new run"

@@ -66,6 +66,8 @@ class Session:
             raise InvalidParameter("seed must be a whole number")
         if not 0 <= self.seed < SEED_MAX:
             raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
+        if self.folder is not None and type(self.folder) is not RunFolder:
+            raise InvalidParameter("folder must be a RunFolder; make one with RunFolder.create")
 
     @property
     def seeds(self) -> "Seeds":

@@ -60,6 +60,9 @@ class NoiseSource:
     takes a seed. Nobody gives a key and a kind; only a run folder restores a source it kept.
     """
 
+    # No attribute can be added: a method of an instance cannot be replaced.
+    __slots__ = ("__weakref__", "_claimed", "_key", "_lost", "_process")
+
     _kind: ClassVar[Noise]
 
     def __init__(self) -> None:
@@ -88,12 +91,13 @@ class NoiseSource:
     def __reduce__(self) -> NoReturn:
         raise NoiseReuse("a noise source cannot be copied: both copies would draw the same noise")
 
-    def integers(
+    def _integers(
         self, table: _core.Ziggurat, *, event: int, block: int, count: int
     ) -> npt.NDArray[np.int64]:
-        """Return the `count` integers at an address, of the scale of `table`.
+        """Return the `count` integers at an address, of the scale of `table`; for the gate only.
 
-        The array is scratch space of this thread: its next call overwrites it.
+        Whoever draws noise outside of it can subtract it from what a gate releases. The array is
+        scratch space of this thread: its next call overwrites it.
         """
         out = _scratch("integers", np.int64, count)
         words = count + count // 32 + 64
@@ -101,13 +105,13 @@ class NoiseSource:
             words *= 2
         return out
 
-    def fingerprint(self, event: int, *parts: bytes | memoryview) -> str:
+    def _fingerprint(self, event: int, *parts: bytes | memoryview) -> str:
         """Return a keyed fingerprint of bytes, for comparing what an event's noise was used for.
 
         It is kept beside the key and erased with it; without the key it says nothing.
         """
         once = hashlib.blake2b(
-            event.to_bytes(8, "big"), key=self.secret(), person=b"tacit-print", digest_size=32
+            event.to_bytes(8, "big"), key=self._secret(), person=b"tacit-print", digest_size=32
         )
         code = Poly1305(once.digest())
         for part in parts:
@@ -121,7 +125,7 @@ class NoiseSource:
         self._key[:] = bytes(len(self._key))
         self._lost = self._lost or reason
 
-    def secret(self) -> bytes:
+    def _secret(self) -> bytes:
         """Return the key, for this module and the run folder only."""
         if self._process != os.getpid():
             self.erase(_FORKED)
@@ -135,7 +139,7 @@ class NoiseSource:
             raise InvalidParameter("the noise address is out of range")
         # The counter takes the low 48 bits; a stream is far shorter than 2^48 cipher blocks.
         start = event.to_bytes(6, "big") + block.to_bytes(4, "big") + bytes(6)
-        stream = Cipher(algorithms.AES(self.secret()), modes.CTR(start)).encryptor()
+        stream = Cipher(algorithms.AES(self._secret()), modes.CTR(start)).encryptor()
         words = _scratch("words", np.uint64, count)
         view = words.data.cast("B")
         for begin in range(0, len(view), len(_ZEROS)):
@@ -147,6 +151,7 @@ class NoiseSource:
 class SecureNoise(NoiseSource):
     """Noise under a fresh key from the operating system."""
 
+    __slots__ = ()
     _kind = Noise.SECURE
 
     def __init__(self) -> None:
@@ -156,6 +161,7 @@ class SecureNoise(NoiseSource):
 class InsecureTestNoise(NoiseSource):
     """Repeatable noise from a seed, for tests only: it hides nothing, its certificates are void."""
 
+    __slots__ = ()
     _kind = Noise.TEST
 
     def __init__(self, seed: int) -> None:
