@@ -20,7 +20,7 @@ from tacit._files import deliver
 from tacit._version import __version__
 from tacit.data.ratings import Ratings
 from tacit.data.splits import random_split
-from tacit.errors import InvalidDocument, InvalidParameter
+from tacit.errors import BudgetExceeded, InvalidDocument, InvalidParameter
 from tacit.evaluate.metrics import rmse
 from tacit.privacy.budget import Budget
 from tacit.privacy.catalog import check_configuration
@@ -140,6 +140,7 @@ def train(
     try:
         fit = solver.fit(ratings, budget, session)
         certificate = Certificate.from_ledger(fit.ledger, _delta(solver, budget))
+        _check_within(certificate, budget)
         # What is private waits in the run folder until the release is in place.
         waiting = {name: folder.path / name for name in private}
         for path in waiting.values():
@@ -293,6 +294,17 @@ def _check_pattern(ratings: Ratings, solver: Solver, pattern_is_public: bool) ->
             "unit value publishes which pairs are rated, and here that depends on values: ratings "
             "outside the scale were dropped, or a sparse matrix cannot hold the rating 0; use "
             "--outside clip, --unit rating, or --pattern-is-public if it is"
+        )
+
+
+def _check_within(certificate: Certificate, budget: Budget | None) -> None:
+    """Raise if a certificate exceeds the budget: a bug here, which must not reach a release."""
+    if budget is None:
+        return
+    if certificate.epsilon is not None and certificate.epsilon > budget.epsilon:
+        raise BudgetExceeded(
+            "the training recorded more than its budget, and no release was written; this is a bug "
+            "of Tacit: please report it"
         )
 
 

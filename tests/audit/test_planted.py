@@ -15,6 +15,7 @@ from tacit.audit.verdict import Verdict
 from tacit.audit.worlds import chosen_pair
 from tacit.data import load
 from tacit.data.ratings import Ratings
+from tacit.errors import BudgetExceeded
 from tacit.privacy import clipped, mechanism, query
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import Noise, Rows
@@ -24,6 +25,7 @@ from tacit.privacy.run_folder import RunFolder
 from tacit.solvers.bias import BiasSolver
 from tacit.solvers.contract import PLAIN, Fit, Session
 from tacit.solvers.names import make_solver
+from tacit.training import train
 from tests.audit.helpers import CONFIDENCE, case
 from tests.solvers.helpers import random_ratings
 
@@ -132,6 +134,88 @@ def test_an_event_that_differs_from_its_query_is_caught(
         lambda self, query, share: replace(original(self, query, share), **change),
     )
     assert "recorded bounds" in failed("als")
+
+
+def changed_noise(patch: Patch, change: Callable[[Any], Any]) -> None:
+    """Change the noise of every table before it is added."""
+    original = NoiseSource._integers
+
+    def add_noise(self: Any, source: NoiseSource, block: int) -> None:
+        rows = slice(block * self._size, (block + 1) * self._size)
+        sums = self._sums[rows]
+        drawn = original(source, self._table, event=self._event, block=block, count=sums.size)
+        noise = change(drawn.reshape(sums.shape).copy())
+        self.released[rows] = (noise + sums) * self._step
+
+    patch.setattr(mechanism._Draft, "add_noise", add_noise)
+
+
+def copied_rows(noise: Any) -> Any:
+    noise[1::2] = noise[: noise[1::2].shape[0] * 2 : 2]
+    return noise
+
+
+def opposite_halves(noise: Any) -> Any:
+    half = len(noise) // 2
+    noise[half : 2 * half] = -noise[:half]
+    return noise
+
+
+def last_row_without(noise: Any) -> Any:
+    if len(noise) > 5:
+        noise[-1] = 0
+    return noise
+
+
+@pytest.mark.parametrize("name", ["bias", "gradient", "als"])
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (copied_rows, "fresh noise in every entry"),
+        (opposite_halves, "fresh noise in every entry"),
+        (last_row_without, "fresh noise in every entry"),
+        (np.abs, "noise mean"),
+    ],
+)
+def test_noise_that_is_not_independent_is_caught(
+    change: Callable[[Any], Any], check: str, name: str, monkeypatch: Patch
+) -> None:
+    changed_noise(monkeypatch, change)
+    assert check in failed(name, ratings=random_ratings(1))
+
+
+def test_a_gate_that_forgets_the_sampler_is_caught(monkeypatch: Patch) -> None:
+    original = mechanism.Gate.plan
+    free = {"sampler_error": 0.0, "sampler_tail": 0.0}
+    monkeypatch.setattr(
+        mechanism.Gate,
+        "plan",
+        lambda self, query, share: replace(original(self, query, share), **free),
+    )
+    assert failed("bias") == ["recorded bounds"]
+
+
+def test_a_gate_that_spends_more_than_its_budget_is_caught(
+    monkeypatch: Patch, tmp_path: Any
+) -> None:
+    original = mechanism.ideal_mu
+    monkeypatch.setattr(mechanism, "ideal_mu", lambda *given: 2 * original(*given))
+    assert failed("bias") == ["within budget"]
+    with pytest.raises(BudgetExceeded, match="no release was written"):
+        train(random_ratings(1), BiasSolver(), Budget.from_epsilon(1, 1e-5), output=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_gate_that_is_honest_only_when_observed_is_caught(monkeypatch: Patch) -> None:
+    original = mechanism._Draft.add_noise
+
+    def add_noise(self: Any, source: NoiseSource, block: int) -> None:
+        original(self, source, block)
+        if mechanism._observer.get() is None:
+            self.released[:] = self._sums * self._step
+
+    monkeypatch.setattr(mechanism._Draft, "add_noise", add_noise)
+    assert failed("bias") == ["observed alike"]
 
 
 @pytest.mark.slow

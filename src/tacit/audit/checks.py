@@ -14,7 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.audit.noise import Drawn, drawn, shared_runs, shared_tables, unusual_size
+from tacit.audit.noise import (
+    Drawn,
+    drawn,
+    repeated_numbers,
+    shared_runs,
+    shared_tables,
+    unusual_mean,
+    unusual_size,
+)
 from tacit.audit.transcript import (
     Diverged,
     Interrupted,
@@ -27,8 +35,11 @@ from tacit.audit.transcript import (
 )
 from tacit.audit.worlds import Case
 from tacit.errors import NoiseReuse
+from tacit.privacy.certificate import Certificate
 from tacit.privacy.events import Noise
 from tacit.privacy.ledger import Ledger
+from tacit.privacy.noise import sampler
+from tacit.privacy.noise.source import InsecureTestNoise
 from tacit.privacy.query import BoundedQuery
 from tacit.privacy.run_folder import RunFolder
 from tacit.solvers.contract import Fit
@@ -42,8 +53,8 @@ RUNS, NUMBERS = 8, 200
 PLAYED = 2
 """Of these, histories that are played in the other world."""
 
-_LEVEL = FALSE_ALARM / 3
-"""Share of each check that can alarm by chance: size, and freshness of tables and of runs."""
+_LEVEL = FALSE_ALARM / 5
+"""Share of each check that can alarm by chance: size, mean, repeats, tables and runs."""
 
 _MORE = PLAYED + 4
 """Runs beside these: in the other world, and two that are interrupted and resumed."""
@@ -88,7 +99,8 @@ def check_runs(
         noise.append(drawn(history))
         done += 1
     findings = found.findings([len(each) for each in asked])
-    findings += [_recorded(is_recorded), _secure(is_secure)]
+    findings += [_recorded(is_recorded), _within(ledger, case), _secure(is_secure)]
+    findings.append(_unobserved(case))
     if len({len(each) for each in asked}) == 1:
         findings += _noise_findings(noise)
     half = max(1, len(asked[0]) // 2)
@@ -171,13 +183,14 @@ def _differences(one: Fit, two: Fit) -> set[str]:
 
 
 def _is_recorded(table: Table) -> bool:
-    """Whether the recorded event states the bound of its query, and noise for that bound."""
+    """Whether the recorded event states the bound of its query, and the error of the sampler."""
     query, event = table.query, table.event
     return (
         event.sensitivity == math.ldexp(query.sensitivity, query.exponent)
         and event.coordinates == query.coordinates
         and (event.purpose, event.unit) == (query.purpose, query.unit)
         and (event.rows, event.flaw) == (query.rows, query.flaw)
+        and (event.sampler_error, event.sampler_tail) == (sampler.ERROR, sampler.TAIL)
     )
 
 
@@ -190,6 +203,28 @@ def _recorded(is_recorded: bool) -> Finding:
     return Finding("recorded bounds", is_recorded, words)
 
 
+def _within(ledger: Ledger, case: Case) -> Finding:
+    """Whether the certificate of a run keeps the budget it was given."""
+    is_within, words = True, "the certificate of a run keeps its budget"
+    if case.budget is not None:
+        epsilon = Certificate.from_ledger(ledger, case.budget.delta).epsilon
+        is_within = epsilon is not None and epsilon <= case.budget.epsilon
+        words = words if is_within else "the certificate of a run exceeds its budget"
+    return Finding("within budget", is_within, words)
+
+
+def _unobserved(case: Case) -> Finding:
+    """Whether a run that nobody observes releases the same, under the repeatable test noise."""
+    ratings = case.pair.worlds[0]
+    session = case.session(noise=InsecureTestNoise(1))
+    alone = case.solver.fit(ratings, case.budget, session)
+    session = case.session(noise=InsecureTestNoise(1))
+    watched = watch(case.solver, ratings, case.budget, session).fit
+    same = np.array_equal(released_numbers(alone), released_numbers(watched))
+    words = "a run releases the same whether or not it is observed"
+    return Finding("observed alike", same, words if same else f"not so: {words}")
+
+
 def _secure(is_secure: bool) -> Finding:
     words = "noise is booked as secure" if is_secure else "noise is booked as seeded for tests"
     return Finding("secure source", is_secure, words)
@@ -200,6 +235,7 @@ def _noise_findings(runs: Sequence[Drawn]) -> list[Finding]:
     size = unusual_size(runs, _LEVEL)
     numbers = sum(int(run.counts.sum()) for run in runs)
     tables, between = shared_tables(runs, _LEVEL), shared_runs(runs, _LEVEL)
+    mean, repeats = unusual_mean(runs, _LEVEL), repeated_numbers(runs, _LEVEL)
     return [
         Finding(
             "grid",
@@ -214,6 +250,20 @@ def _noise_findings(runs: Sequence[Drawn]) -> list[Finding]:
             f"noise has the booked size, as far as {numbers:,} numbers tell"
             if size is None
             else f"noise has {size:.3g} of its booked size",
+        ),
+        Finding(
+            "noise mean",
+            mean is None,
+            "noise has mean zero"
+            if mean is None
+            else f"the mean of the noise is {mean:.3g} standard errors from zero",
+        ),
+        Finding(
+            "fresh noise in every entry",
+            repeats is None,
+            "no two entries of a table share their noise"
+            if repeats is None
+            else f"{repeats:,} entries have the noise of another of their table, or none",
         ),
         Finding(
             "fresh noise in every round",

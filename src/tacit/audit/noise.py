@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import chi2
+from scipy.stats import chi2, norm, poisson
 
 from tacit.audit.transcript import Transcript
 from tacit.privacy.noise.source import BLOCK
@@ -25,8 +25,11 @@ class Drawn:
 
     Attributes
     ----------
-    squares, counts
-        Sum of squares and numbers of each table.
+    totals, squares, counts
+        Sum, sum of squares and count of the numbers of each table.
+    repeats, repeats_expected
+        Numbers that equal another of their table up to sign, or zero, in grid steps; and how many
+        independent noise would have.
     streams
         The first numbers of each block of each table.
     step
@@ -35,8 +38,11 @@ class Drawn:
         Whether everything that was released lies on its grid.
     """
 
+    totals: npt.NDArray[np.float64]
     squares: npt.NDArray[np.float64]
     counts: npt.NDArray[np.int64]
+    repeats: int
+    repeats_expected: float
     streams: dict[Place, npt.NDArray[np.float64]]
     step: float
     is_whole: bool
@@ -44,19 +50,29 @@ class Drawn:
 
 def drawn(history: Transcript) -> Drawn:
     """Return what is kept of the noise of a run."""
-    squares, counts, streams, is_whole = [], [], {}, True
+    totals, squares, counts, streams, is_whole = [], [], [], {}, True
+    repeats, expected = 0, 0.0
     for place, (table, scale) in enumerate(zip(history.tables, history.noise_scales, strict=True)):
         steps = table.released / table.query.step
         is_whole &= bool(np.array_equal(steps, np.rint(steps)))
         noise = table.noise() / scale
+        totals.append(float(noise.sum()))
         squares.append(float(np.vdot(noise, noise)))
         counts.append(noise.size)
+        sizes = np.abs(np.rint(table.noise()))
+        repeats += noise.size - np.unique(sizes[sizes > 0]).size
+        # Chances of two equal sizes, 1/(σ√π), and of a zero, 1/(σ√(2π)), for large σ.
+        pairs = noise.size * (noise.size - 1) / 2
+        expected += (pairs / math.sqrt(math.pi) + noise.size / math.sqrt(2 * math.pi)) / scale
         rows = max(1, BLOCK // noise.shape[1])
         for block, first in enumerate(range(0, len(noise), rows)):
             few = noise[first : first + min(rows, STREAM)]
             streams[place, block] = few.ravel()[:STREAM].copy()
     return Drawn(
+        totals=np.array(totals),
         squares=np.array(squares),
+        repeats=repeats,
+        repeats_expected=expected,
         counts=np.array(counts),
         streams=streams,
         step=float(1 / history.noise_scales.min()),
@@ -79,6 +95,26 @@ def unusual_size(runs: Sequence[Drawn], level: float) -> float | None:
         if min(chi2.sf(square, count), chi2.cdf(square, count)) <= level / (2 * len(both))
     ]
     return max(found, key=lambda size: abs(math.log(max(size, 1e-300))), default=None)
+
+
+def unusual_mean(runs: Sequence[Drawn], level: float) -> float | None:
+    """Return the mean of noise, in standard errors, if it is not zero, of a table or of all.
+
+    Alarms with a chance of at most `level` about noise that is as recorded.
+    """
+    totals = np.sum([run.totals for run in runs], axis=0)
+    counts = np.sum([run.counts for run in runs], axis=0)
+    both = [*zip(totals, counts, strict=True), (np.sum(totals), np.sum(counts))]
+    scores = [total / math.sqrt(count) for total, count in both]
+    most = max(scores, key=abs)
+    return float(most) if abs(most) > norm.isf(level / (2 * len(both))) else None
+
+
+def repeated_numbers(runs: Sequence[Drawn], level: float) -> int | None:
+    """Return how many numbers repeat within tables, if independent noise would hardly do so."""
+    repeats = sum(run.repeats for run in runs)
+    expected = sum(run.repeats_expected for run in runs)
+    return repeats if poisson.sf(repeats - 1, expected) <= level and repeats > 0 else None
 
 
 def shared_tables(runs: Sequence[Drawn], level: float) -> bool:

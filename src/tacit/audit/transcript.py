@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tacit.data.ratings import Ratings
 from tacit.errors import TacitError
 from tacit.privacy.budget import Budget
-from tacit.privacy.events import ExactRelease, GaussianRelease
+from tacit.privacy.events import OBSERVED, GaussianRelease
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.mechanism import _observed
 from tacit.privacy.query import BoundedQuery, JointMeasurement
@@ -84,7 +84,7 @@ class Transcript:
         """The ledger of the run as it would be, had nobody observed it."""
         events = self.fit.ledger.events
         return Ledger(
-            (event for event in events if not isinstance(event, ExactRelease)),
+            (event for event in events if event.purpose != OBSERVED),
             run=self.fit.ledger.run,
         )
 
