@@ -145,7 +145,7 @@ def test_the_whole_extent_is_within_the_budget(coordinates: int) -> None:
         (Budget.from_epsilon(1e-9, 1e-5), SMALL, "epsilon"),
         (Budget.from_epsilon(1, 1e-19), SMALL, "delta"),
         (Budget.from_epsilon(1, 1e-40), SMALL, "delta"),
-        (Budget.from_epsilon(1, 1e-5), replace(SMALL, numbers=2**33), "numbers"),
+        (Budget.from_epsilon(1, 1e-5), replace(SMALL, numbers=2**35), "numbers"),
     ],
 )
 def test_budgets_that_sampler_and_cipher_do_not_allow_are_refused(

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -82,7 +82,36 @@ def set_flaw(document: dict[str, Any]) -> None:
     recertify(document)
 
 
+def change_events(
+    change: Callable[[list[dict[str, Any]]], Any],
+) -> Callable[[dict[str, Any]], None]:
+    def forge(document: dict[str, Any]) -> None:
+        change(document["certificate"]["ledger"]["events"])
+        recertify(document)
+
+    return forge
+
+
+def in_all(**facts: Any) -> Forgery:
+    return change_events(
+        lambda events: [e.update(facts) for e in events if e["type"] == "gaussian"]
+    )
+
+
 FORGERIES = {
+    "no charge for the sampler": in_all(sampler_error=0.0),
+    "rows": in_all(rows="items"),
+    "first event only": change_events(lambda events: events.__delitem__(slice(1, -1))),
+    "last round missing": change_events(lambda events: events.__delitem__(slice(-5, -1))),
+    "a round too many": change_events(
+        lambda events: events.insert(3, events[-2] | {"purpose": "round 7 of 2: residuals"})
+    ),
+    "other digits": change_events(
+        lambda events: events[-2].update(purpose="round ٢ of 2: squares of residuals")
+    ),
+    "features left out": set_setting("mask_features", False),
+    "a version before the first sound one": set_fact("tacit", "0.1.1a1"),
+    "zeros in a version": set_fact("tacit", "00.01.0001"),
     "solver": set_fact("solver", f"als, {CLAIM}"),
     "another solver": set_fact("solver", "alternating"),
     "version": set_fact("tacit", f"0.1.1 {CLAIM}"),
@@ -111,6 +140,28 @@ def test_a_certificate_with_words_of_its_own_is_refused(
     with pytest.raises(TacitError):
         load_release(forged)
     assert CLAIM not in " ".join(check.detail for check in verdict.checks)
+
+
+def test_biases_have_no_factors(tmp_path: Path) -> None:
+    """The profiles of another solver, under the name and with the ledger of `bias`."""
+    from tacit.release.write import write_release
+    from tests.release.helpers import certificate, small_fit
+
+    bias, other = small_fit("bias"), small_fit("non-private")
+    forged = replace(other, solver="bias", settings=bias.settings, ledger=bias.ledger)
+    write_release(forged, certificate(bias), tmp_path / "r")
+    assert not verify_release(tmp_path / "r").passed
+
+
+def test_a_ledger_of_a_biased_version_does_not_compose(tacit: RunTacit, tmp_path: Path) -> None:
+    document = json.loads((Path(__file__).parent / "void" / bundle.CERTIFICATE).read_text())
+    for name, part in (
+        ("certificate", document["certificate"]),
+        ("ledger", document["certificate"]["ledger"]),
+    ):
+        (tmp_path / f"{name}.json").write_text(json.dumps(part))
+        result = tacit("budget", "compose", tmp_path / f"{name}.json")
+        assert result.returncode == 1 and "biased" in result.stderr
 
 
 def test_a_release_from_before_the_sampler_was_mended_is_refused_by_name(
@@ -245,7 +296,7 @@ def test_the_version_is_a_version() -> None:
     from tacit.release.read import check_tacit
 
     assert check_tacit(__version__) == __version__
-    for text in ("0.1.1", "0.2.0rc1", "1.0.0.dev3", "12.34.56"):
+    for text in ("0.1.1", "0.1.2a1", "0.2.0rc1", "1.0.0.dev3", "12.34.56"):
         assert check_tacit(text) == text
     for text in ("", "1", "0.1.1 or later", "0.1.1\n", "v0.1.1", "0.1.1+local.text", 3):
         with pytest.raises(InvalidDocument):

@@ -223,6 +223,11 @@ def train(
     ratings = _among(ratings, users_universe, items_universe)
     for sentence in ratings.preparation.notes():
         note(sentence)
+    # Under unit user the number of users is private, and this output is the owner's.
+    stated = budget.delta if budget is not None else getattr(chosen, "delta", delta)
+    warning = delta_warning(stated, ratings.shape[0]) if chosen.is_private else None
+    if warning is not None:
+        warn(f"{warning} (owner-only: this line states the exact number of users)")
     if dry_run:
         if output is not None:
             check_absent(output)
@@ -237,10 +242,6 @@ def train(
         _show_preview(seen, chosen, hidden, json)
         _say_public(hidden, users_universe, items_universe)
         return
-    # Under unit user the number of users is private, and this output is the owner's.
-    warning = delta_warning(delta, ratings.shape[0]) if budget is not None else None
-    if warning is not None:
-        warn(f"{warning} (owner-only: this line states the exact number of users)")
     release = output or Path()  # given, as was checked above
     waited = run_folder(release).exists()
     try:

@@ -20,8 +20,10 @@ from tacit.privacy.events import (
     ExactRelease,
     GaussianRelease,
     PatternRelease,
+    Rows,
 )
 from tacit.privacy.ledger import Ledger, Status
+from tacit.privacy.noise import sampler
 from tacit.privacy.units import Unit
 
 
@@ -108,6 +110,12 @@ class Entry:
                 raise InvalidDocument(
                     "the ledger has an event in words that its solver does not use"
                 )
+            if isinstance(event, GaussianRelease) and not _is_consistent(event):
+                raise InvalidDocument(
+                    "the ledger has an event whose rows or sampler are not those of its purpose"
+                )
+        if self.is_private and not _is_complete(ledger):
+            raise InvalidDocument("the ledger lacks events that its solver records")
 
     def _knows(self, event: Event) -> bool:
         if isinstance(event, PatternRelease):
@@ -125,7 +133,53 @@ class Entry:
         return flaw is None or flaw in chosen
 
 
+def _is_consistent(event: GaussianRelease) -> bool:
+    """Whether an event has the rows that its purpose names, and the error of the sampler."""
+    rows = Rows.TOTAL
+    for ending, kind in _ROWS.items():
+        if event.purpose.endswith(ending) or event.purpose.startswith(ending):
+            rows = kind
+    noise = event.sampler_error, event.sampler_tail
+    return event.rows is rows and noise == (sampler.ERROR, sampler.TAIL)
+
+
+def _is_complete(ledger: Ledger) -> bool:
+    """Whether numbered steps run from the first to the last, each with the tables of the first.
+
+    The paper's own may stop early. What a solver releases before its first step comes first.
+    """
+    steps: dict[int, set[str]] = {}
+    totals: set[str] = set()
+    for event in ledger.events:
+        if isinstance(event, GaussianRelease) and (found := _STEP.match(event.purpose)):
+            number, total = found.groups()
+            steps.setdefault(int(number), set()).add(event.purpose[found.end() :])
+            totals.add(total)
+    if not steps:
+        return sum(isinstance(event, GaussianRelease) for event in ledger.events) == (
+            1 if ledger.events[0].purpose == "every rating" else 2
+        )
+    if len(totals) != 1 or steps.keys() != set(range(1, len(steps) + 1)):
+        return False
+    (total,) = totals
+    is_whole = total is None or int(total) == len(steps)
+    return is_whole and all(steps[1] <= tables for tables in steps.values())
+
+
 _ORDER = list(Status)
+
+_STEP = re.compile(
+    "(?:round|step|gradient|gradient of the user profiles, iteration) ([0-9]+)(?: of ([0-9]+))?"
+)
+
+_ROWS = {
+    "by item": Rows.ITEMS,
+    "by user": Rows.USERS,
+    "weights of items": Rows.ITEMS,
+    "every rating": Rows.RATINGS,
+    "gradient of the user profiles": Rows.USERS,
+}
+"""Rows of a table by how its purpose ends or begins; others are totals."""
 
 PATTERN_FEATURES = "features of who rated what, inside the profiles"
 """Purpose of the event with which `als` publishes features of the rating pattern."""
@@ -151,19 +205,20 @@ _SOME_COUNT, _SOME_NUMBER, _SOME_FLAG = (
     Setting(kind, is_optional=True) for kind in (Kind.COUNT, Kind.NUMBER, Kind.FLAG)
 )
 
+_N = "[1-9][0-9]{0,5}"
 _VALUE = (
-    r"(biases|round \d+ of \d+): "
+    f"(biases|round {_N} of {_N}): "
     "(residuals by (item|user)|squares of residuals|residuals|residuals as they are cut)"
 )
 _RATING = (
     "numbers of ratings by (item|user)|sums of ratings and of their squares|"
-    r"step \d+ of \d+, (sums by (item|user)|sum of squares)"
+    f"step {_N} of {_N}, (sums by (item|user)|sum of squares)"
 )
 _USER = (
     "weights of items|number of people, sums of their means|"
-    r"step \d+ of \d+, (sums by item|products of features|mean squares)"
+    f"step {_N} of {_N}, (sums by item|products of features|mean squares)"
 )
-_GRADIENT = re.compile(r"gradient \d+ of \d+, sums by (item|user)")
+_GRADIENT = re.compile(f"gradient {_N} of {_N}, sums by (item|user)")
 _SUMS = r"sums of ratings by (item|user)"
 _DESCENT = {
     "factors": _COUNT,
@@ -205,7 +260,7 @@ CATALOG: Mapping[str, Entry] = {
             "tolerance": _SOME_NUMBER,
             "patience": _COUNT,
         },
-        purposes=re.compile(r"gradient of the user profiles, iteration \d+"),
+        purposes=re.compile(f"gradient of the user profiles, iteration {_N}"),
         flaws=FLAWS,
     ),
     "bias": Entry(
@@ -237,6 +292,8 @@ def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
 def check_solver(name: object, settings: Mapping[str, Any], ledger: Ledger) -> None:
     """Raise unless a release may name this solver with these settings beside this ledger."""
     entry = check_configuration(name, settings)
+    if ledger.patterns and settings.get("mask_features") is False:
+        raise InvalidDocument("the ledger publishes features that the settings leave out")
     if settings.get("unit", Unit.VALUE) != ledger.unit:
         raise InvalidDocument("the release has the ledger of another unit than its settings")
     entry.check_ledger(ledger)

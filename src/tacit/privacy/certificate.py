@@ -14,10 +14,11 @@ from tacit import _json, _validate
 from tacit.errors import CheckFailed, InvalidDocument, InvalidParameter
 from tacit.privacy import words
 from tacit.privacy.accounting import gaussian
-from tacit.privacy.events import Event
+from tacit.privacy.events import Event, GaussianRelease
 from tacit.privacy.journal import read_journal
 from tacit.privacy.ledger import FORMAT as LEDGER_FORMAT
 from tacit.privacy.ledger import Ledger, Status, check_version
+from tacit.privacy.noise import sampler
 from tacit.privacy.units import Unit
 
 FORMAT = "tacit-certificate"
@@ -192,7 +193,7 @@ def read_ledger(path: str | Path) -> Ledger:
     except (OSError, ValueError):
         raise InvalidDocument(f"cannot read {_validate.shown(str(path))}: no such name") from None
     if path.is_dir() and (path / "ledger.jsonl").is_file():
-        return read_journal(path / "ledger.jsonl")
+        return _sound(read_journal(path / "ledger.jsonl"), path)
     document = _json.read(file)
     if path.is_dir() and isinstance(document, dict) and "certificate" in document:
         document = document["certificate"]
@@ -200,11 +201,25 @@ def read_ledger(path: str | Path) -> Ledger:
     if kind not in (FORMAT, LEDGER_FORMAT):
         raise InvalidDocument(f"{file} is neither a Tacit certificate nor a ledger")
     try:
-        if kind == FORMAT:
-            return Certificate.from_dict(document).ledger
-        return Ledger.from_dict(document)
+        ledger = Ledger.from_dict(document["ledger"] if kind == FORMAT else document)
+        _sound(ledger, file)  # before its words, which an old version had others of
+        return Certificate.from_dict(document).ledger if kind == FORMAT else ledger
+    except KeyError:
+        raise InvalidDocument(f"{file}: a certificate must have a ledger") from None
     except (InvalidDocument, CheckFailed) as error:
         raise type(error)(f"{file}: {error}") from None
+
+
+def _sound(ledger: Ledger, path: Path) -> Ledger:
+    """Return a ledger, or raise if it was kept by a version whose noise was biased."""
+    for event in ledger.events:
+        error = event.sampler_error if isinstance(event, GaussianRelease) else 0.0
+        if 0 < error < sampler.ERROR:
+            raise CheckFailed(
+                f"{path} was made by a version of Tacit whose noise was biased: what it released "
+                "has no guarantee"
+            )
+    return ledger
 
 
 def _group_line(ledger: Ledger, size: int, delta: float) -> GroupLine:

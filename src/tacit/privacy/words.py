@@ -1,7 +1,7 @@
 """The sentences of a certificate.
 
-They are part of its format: a certificate of one version has exactly these, so that an altered one
-is noticed. Rewording them makes a new version.
+They are part of its format: a certificate has exactly these, so that an altered one is noticed.
+Once a format is published, rewording them makes a new version.
 """
 
 from tacit.privacy.ledger import Status

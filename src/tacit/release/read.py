@@ -30,7 +30,8 @@ SMALL_MAX, TABLE_MAX = 2**20, 2**36
 
 _VARIANCES = ["bias_variance", "profile_variance"]
 
-_VERSION = r"(\d{1,4})\.(\d{1,4})\.(\d{1,4})(?:(?:a|b|rc|\.dev)\d{1,4})?"
+_PART = "(0|[1-9][0-9]{0,3})"
+_VERSION = rf"{_PART}\.{_PART}\.{_PART}((?:a|b|rc|\.dev)[0-9]{{1,4}})?"
 
 SOUND_FROM = (0, 1, 1)
 """First version whose sampler draws what docs/proofs/sampler.md proves."""
@@ -242,6 +243,8 @@ def _parse(path: Path, files: dict[str, bytes]) -> Release:
     facts = _facts(document["facts"])
     certificate = Certificate.from_dict(document["certificate"])
     check_solver(facts.solver, facts.settings, certificate.ledger)
+    if facts.factors and facts.solver in ("bias", "non-private-bias"):
+        raise InvalidDocument(f"{facts.solver} has no factors, and the release has")
     if version != facts.version(certificate):
         raise InvalidDocument(f"such a release has version {facts.version(certificate)}")
     tables = {
@@ -325,7 +328,10 @@ def check_tacit(version: object) -> str:
     found = re.fullmatch(_VERSION, version) if isinstance(version, str) else None
     if found is None or not isinstance(version, str):
         raise InvalidDocument("the release does not name a version of Tacit, such as 0.1.1")
-    if tuple(int(part) for part in found.groups()) < SOUND_FROM:
+    *parts, suffix = found.groups()
+    numbers = tuple(int(part) for part in parts)
+    # A version with a suffix comes before the one without.
+    if numbers < SOUND_FROM or (numbers == SOUND_FROM and suffix):
         raise CheckFailed(
             f"the release was made by Tacit {version}, whose noise was biased: it is void; train "
             "again with a newer one"

@@ -19,10 +19,10 @@ RATIO_MAX = REACH - CORE
 TAIL = 2e-44
 """Bound on the probability of |k| > CORE·σ."""
 
-NUMBERS_MAX = 2**32
-"""Maximum count of numbers drawn under one key: fewer than 2^33 blocks of keystream."""
+NUMBERS_MAX = 2**34
+"""Maximum count of numbers drawn under one key: fewer than 2^35 blocks of keystream."""
 
-CIPHER = 2.0**-62
+CIPHER = 2.0**-58
 """Bound on the advantage in telling a run's keystream from uniform words, charged to δ once for
 each release. Half of it is that blocks of a cipher never repeat, half an assumption on AES-256."""
 
