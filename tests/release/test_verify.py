@@ -82,9 +82,10 @@ def set_flaw(document: dict[str, Any]) -> None:
     recertify(document)
 
 
-def change_events(
-    change: Callable[[list[dict[str, Any]]], Any],
-) -> Callable[[dict[str, Any]], None]:
+Forgery = Callable[[dict[str, Any]], None]
+
+
+def change_events(change: Callable[[list[dict[str, Any]]], Any]) -> Forgery:
     def forge(document: dict[str, Any]) -> None:
         change(document["certificate"]["ledger"]["events"])
         recertify(document)
