@@ -115,6 +115,7 @@ def train(
     solver = solver or AlsSolver()
     _check_pattern(ratings, solver, pattern_is_public)
     check_configuration(solver.name, settings(solver))
+    Session(seed=seed)  # raises before anything is made
     output = Path(output).absolute()
     users_out = users_in_release(solver, users_out)
     private = _private_files(solver, output, users_out, private_items, pseudonyms)
@@ -292,8 +293,9 @@ def _check_pattern(ratings: Ratings, solver: Solver, pattern_is_public: bool) ->
     if is_exposed and ratings.preparation.is_pattern_from_values:
         raise InvalidParameter(
             "unit value publishes which pairs are rated, and here that depends on values: ratings "
-            "outside the scale were dropped, or a sparse matrix cannot hold the rating 0; use "
-            "--outside clip, --unit rating, or --pattern-is-public if it is"
+            "outside the scale are dropped, or the ratings are a sparse matrix, which cannot hold "
+            "a 0; use --outside clip or --unit rating, or --pattern-is-public if the pattern is "
+            "public"
         )
 
 

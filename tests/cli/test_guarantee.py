@@ -13,8 +13,10 @@ import tacit as library
 from tacit.errors import InvalidParameter
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
+from tacit.privacy.run_folder import RunFolder
 from tacit.solvers.als import AlsSolver
 from tacit.solvers.bias import BiasSolver
+from tacit.solvers.contract import Session
 from tacit.training import train
 from tests.conftest import RunTacit
 from tests.solvers.helpers import random_ratings
@@ -151,6 +153,32 @@ def test_compose_prints_the_certified_total(tacit: RunTacit, tmp_path: Path) -> 
     assert document["epsilon"] == total
     # The ideal total, to nearest, would be below.
     assert document["epsilon_exact"] < total - 1e-5
+
+
+def test_compose_takes_what_its_help_names(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+    assert tacit(*bias(file, tmp_path / "r")).returncode == 0
+    whole = tacit("budget", "compose", tmp_path / "r").stdout.splitlines()[-2:]
+    part = tacit("budget", "compose", tmp_path / "r" / "certificate.json").stdout.splitlines()[-2:]
+    assert whole == part
+    folder = RunFolder.create(tmp_path / "run", data=[])
+    BiasSolver().fit(random_ratings(), BUDGET, Session(folder=folder))
+    folder.close()
+    result = tacit("budget", "compose", tmp_path / "run" / "ledger.jsonl")
+    assert result.returncode == 0 and "certified" in result.stdout
+
+
+def test_a_bad_seed_leaves_nothing(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+    before = set(tmp_path.iterdir())
+    result = tacit(*bias(file, tmp_path / "r", "--seed", "-1"))
+    assert result.returncode == 2 and "counts" not in result.stderr
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_list_and_a_type_of_items_contradict(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+    (tmp_path / "items.csv").write_text("item_id\n" + "\n".join(map(str, range(100, 112))) + "\n")
+    options = ["--items-universe", tmp_path / "items.csv", "--item-id-type", "text"]
+    result = tacit(*bias(file, tmp_path / "r", *options))
+    assert result.returncode == 2 and "leave out --item-id-type" in result.stderr
 
 
 def test_a_data_folder_that_is_none_is_an_error(tacit: RunTacit, tmp_path: Path) -> None:

@@ -428,7 +428,7 @@ def _show(result: "Result", output: Path | None, json: bool) -> None:
     if json:
         emit_json(document | {"files": [str(file) for file in files]})
     else:
-        say(f"audit of {document['solver']}: {document['audit']}")
+        say(f"audit of {document['solver']}: {document['audit']} (owner-only, not for publication)")
         say(table(rows(result)))
         if checks := check_rows(result):
             say("checks of single runs:")

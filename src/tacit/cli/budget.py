@@ -217,7 +217,8 @@ def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: 
     if together.epsilon is None or together.mu is None:
         say("together: no guarantee")
         return
-    say("together, certified and rounded up:")
+    certified = "certified" if together.status is Status.PROVEN else together.status.value
+    say(f"together, {certified}, rounded up:")
     rows = [
         ("epsilon", rounded_up(together.epsilon, 6), f"at delta = {delta:g}"),
         ("mu", rounded_up(together.mu, 6), "total Gaussian-DP parameter"),

@@ -118,8 +118,9 @@ def verify(
         ]
         say(table(rows))
         if found is not None and found.epsilon is not None:
+            certified = "" if found.status is Status.PROVEN else f", {found.status}"
             say(
-                f"unit {found.unit}: epsilon = {rounded_up(found.epsilon, 6)} "
+                f"unit {found.unit}{certified}: epsilon = {rounded_up(found.epsilon, 6)} "
                 f"at delta = {found.delta:g}, mu = {rounded_up(found.mu or 0.0, 6)}"
             )
     for warning in verdict.warnings:

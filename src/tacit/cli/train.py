@@ -218,6 +218,10 @@ def train(
     users_in_release(chosen, users_out)
     if hidden is Unit.USER and users_universe is not None:
         raise InvalidParameter("unit user releases no list of users; leave out --users-universe")
+    if items_universe is not None and item_id_type is not None:
+        raise InvalidParameter(
+            "the item list decides the type of item ids; leave out --item-id-type"
+        )
     how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
     ratings = read(source, *how)
     ratings = _among(ratings, users_universe, items_universe)

@@ -72,12 +72,12 @@ class Preparation:
         if self.is_merged:
             notes.append(
                 "repeated rows of a (user, item) pair are merged: the guarantee counts pairs after "
-                "merging, and one raw row more or less can change two ratings"
+                "merging, so that under unit rating one raw row more or less can count twice"
             )
         if self.is_filtered:
             notes.append(
-                "rows were left out before training, by counts or by what they hold: the guarantee "
-                "covers the ratings that were kept, not the choice"
+                "rows are left out before training, by counts or by what they hold: the guarantee "
+                "covers the ratings that are kept, not the choice"
             )
         return notes
 

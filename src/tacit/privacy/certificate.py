@@ -194,8 +194,10 @@ def read_ledger(path: str | Path) -> Ledger:
         raise InvalidDocument(f"cannot read {_validate.shown(str(path))}: no such name") from None
     if path.is_dir() and (path / "ledger.jsonl").is_file():
         return _sound(read_journal(path / "ledger.jsonl"), path)
+    if path.suffix == ".jsonl":
+        return _sound(read_journal(path), path)
     document = _json.read(file)
-    if path.is_dir() and isinstance(document, dict) and "certificate" in document:
+    if isinstance(document, dict) and "certificate" in document:
         document = document["certificate"]
     kind = document.get("format") if isinstance(document, dict) else None
     if kind not in (FORMAT, LEDGER_FORMAT):

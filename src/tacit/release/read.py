@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit import _json, _validate
 from tacit._fold_in import Prior
+from tacit._version import __version__
 from tacit.data.scale import Scale
 from tacit.errors import CheckFailed, InvalidDocument, InvalidInput, TacitError
 from tacit.privacy.catalog import check_solver
@@ -170,7 +171,7 @@ def _check_limits(
 
 
 def _delta_warnings(release: Release, population: int | None) -> list[str]:
-    users = population or release.facts.users
+    users = max(population or 0, release.facts.users)
     warning = delta_warning(release.certificate.delta, users) if users else None
     return [warning] if warning else []
 
@@ -330,6 +331,10 @@ def check_tacit(version: object) -> str:
         raise InvalidDocument("the release does not name a version of Tacit, such as 0.1.1")
     *parts, suffix = found.groups()
     numbers = tuple(int(part) for part in parts)
+    if numbers > tuple(int(part) for part in __version__.split(".")[:3]):
+        raise InvalidDocument(
+            f"the release names Tacit {version}, and this is {__version__}: check it with that one"
+        )
     # A version with a suffix comes before the one without.
     if numbers < SOUND_FROM or (numbers == SOUND_FROM and suffix):
         raise CheckFailed(
