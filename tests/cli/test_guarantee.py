@@ -1,4 +1,4 @@
-"""What the command line says about the guarantee: δ, merged rows, patterns, owner-only output."""
+"""Messages of the command line about the guarantee: δ, merged rows, patterns, owner-only output."""
 
 import json
 from pathlib import Path

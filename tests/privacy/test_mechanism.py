@@ -16,8 +16,8 @@ from tacit.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from tacit.privacy.budget import Budget
 from tacit.privacy.certificate import Certificate
 from tacit.privacy.events import Noise, Rows
+from tacit.privacy.extent import SMALL, Extent
 from tacit.privacy.ledger import Ledger, Status
-from tacit.privacy.mechanism import SMALL, Extent
 from tacit.privacy.noise import sampler
 from tacit.privacy.noise.source import BLOCK, InsecureTestNoise, SecureNoise
 from tacit.privacy.units import Unit
@@ -127,7 +127,7 @@ def test_releases_beyond_the_planned_extent_are_refused() -> None:
 
 @pytest.mark.parametrize("coordinates", [1, 1000, 10**6, 10**8])
 def test_the_whole_extent_is_within_the_budget(coordinates: int) -> None:
-    """What is set aside for the sampler suffices, and little more is."""
+    """The reserve for the sampler suffices, and is hardly larger than needed."""
     extent = Extent(coordinates=coordinates, releases=10, numbers=2**20)
     budget = Budget.from_epsilon(0.5, 1e-6)
     door = gate(budget=budget, extent=extent)

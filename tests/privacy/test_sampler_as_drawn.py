@@ -63,7 +63,7 @@ class Observed:
         return None if used is None else (int(self._out[place]), int(used) - len(self._others))
 
     def threshold(self, *before: int, after: tuple[int, ...] = ()) -> int:
-        """Return how many values of the next word lead to a draw; the smaller ones do."""
+        """Number of values of the next word that lead to a draw; the smaller ones do."""
         low, high = 0, WORD
         while low < high:
             middle = (low + high) // 2
@@ -71,7 +71,7 @@ class Observed:
         return low
 
     def takes(self, *words: int) -> bool:
-        """Return whether these words, all of them, end in a draw."""
+        """True if these words, all of them, end in a draw."""
         drawn = self.draw(*words)
         return drawn is not None and drawn[1] == len(words)
 
@@ -81,7 +81,7 @@ class Observed:
         return -(-(magnitude * UNIFORM + UNIFORM % width) // width)
 
     def redraws_within(self, layer: int) -> bool:
-        """Return whether a uniform that would bias its layer is drawn again in the same layer.
+        """True if a uniform that would bias its layer is drawn again in the same layer.
 
         The word turned away is positive, the next one negative and of another layer.
         """

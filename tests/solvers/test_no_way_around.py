@@ -51,7 +51,7 @@ def test_nobody_names_the_kind_of_a_key() -> None:
 
 
 class ChosenKey(SecureNoise):
-    """A secure source, it says, whose key anybody knows."""
+    """Claims to be a secure source; its key is all zeros."""
 
     def _secret(self) -> bytes:
         return bytes(32)

@@ -111,7 +111,7 @@ def unusual_mean(runs: Sequence[Drawn], level: float) -> float | None:
 
 
 def repeated_numbers(runs: Sequence[Drawn], level: float) -> int | None:
-    """Return how many numbers repeat within tables, if independent noise would hardly do so."""
+    """Count of numbers that repeat within tables; None if independent noise would do the same."""
     repeats = sum(run.repeats for run in runs)
     expected = sum(run.repeats_expected for run in runs)
     return repeats if poisson.sf(repeats - 1, expected) <= level and repeats > 0 else None

@@ -50,7 +50,7 @@ class Csr:
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """What was done to raw rows before they became ratings: public rules, outside any guarantee.
+    """Rules by which raw rows became ratings; public, and outside any guarantee.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class Ratings:
     timestamps
         One for each rating in the order of `by_user`, or None.
     preparation
-        What was done to raw rows before.
+        Rules by which raw rows became ratings.
     """
 
     user_ids: pl.Series

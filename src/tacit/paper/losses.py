@@ -22,7 +22,8 @@ from tacit.errors import InvalidParameter
 from tacit.paper.neighbours import Neighbour
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
-from tacit.privacy.mechanism import Extent, Gate
+from tacit.privacy.extent import Extent
+from tacit.privacy.mechanism import Gate
 from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.units import Unit
 from tacit.solvers.contract import Seeds

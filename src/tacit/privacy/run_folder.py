@@ -33,7 +33,7 @@ from tacit.privacy.noise.source import FORMAT as NOISE_FORMAT
 from tacit.privacy.noise.source import NoiseSource, SecureNoise, _restored, check_source
 
 _BINDING = 2**47
-"""Stands for the whole run where a fingerprint is of an event; no run has so many events."""
+"""Event number that stands for the whole run in a fingerprint; no run has that many events."""
 
 SECRET = ("key.json", "uses.jsonl", "state", "state.new")
 """What is erased when a run completes."""

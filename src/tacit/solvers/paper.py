@@ -27,8 +27,9 @@ from tacit.privacy.accounting.renyi import mu_at_zcdp
 from tacit.privacy.budget import Budget
 from tacit.privacy.catalog import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOPPED
 from tacit.privacy.events import GaussianRelease
+from tacit.privacy.extent import Extent, ideal_mu
 from tacit.privacy.grid import ValueGrid
-from tacit.privacy.mechanism import Extent, Gate, ideal_mu
+from tacit.privacy.mechanism import Gate
 from tacit.privacy.query import BoundedQuery
 from tacit.privacy.residuals import (
     NORM,

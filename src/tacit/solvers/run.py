@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from tacit.privacy.budget import Budget
 from tacit.privacy.events import GaussianRelease
+from tacit.privacy.extent import Extent
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.mechanism import Extent, Gate
+from tacit.privacy.mechanism import Gate
 from tacit.privacy.open_door import OpenDoor
 from tacit.privacy.query import BoundedQuery, JointMeasurement
 from tacit.privacy.units import Unit
