@@ -16,8 +16,6 @@ from benchmarks.timing import best_of
 from tacit.data import load
 from tacit.data.ratings import Ratings
 from tacit.errors import TacitError
-from tacit.privacy.mechanism import Gate
-from tacit.privacy.units import Unit
 from tacit.solvers.contract import Seeds
 from tacit.solvers.paper import PaperDescent, PaperSolver
 
@@ -68,9 +66,7 @@ def ratings_at_hand() -> tuple[Ratings, str]:
 def paper_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
     """Return one iteration of the paper's algorithm, to be run as often as one likes."""
     solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
-    gate = Gate(
-        budget=solver.claimed_budget(), unit=Unit.VALUE, extent=solver.extent(ratings.shape[0])
-    )
+    gate = solver.gate(ratings.shape[0])
     descent = PaperDescent(solver, ratings)
     values, state = descent.values(ratings), descent.begin(Seeds())
 

@@ -245,6 +245,11 @@ def test_too_few_words_are_noticed() -> None:
         table.fill(words[:3], out)
 
 
+def test_the_compiled_sampler_has_the_range_that_is_proven() -> None:
+    compiled = _core.SIGMA_MIN, _core.SIGMA_MAX
+    assert compiled == (sampler.SIGMA_MIN, sampler.SIGMA_MAX)
+
+
 @pytest.mark.parametrize("sigma", [0.0, 2.0**20 - 1, 2.0**48 + 1, math.nan, math.inf, -1.0])
 def test_scales_outside_the_proof_are_refused(sigma: float) -> None:
     with pytest.raises(ValueError, match="sigma"):

@@ -295,6 +295,13 @@ def test_a_delta_that_allows_a_user_to_be_exposed_is_warned_about(
     assert "1/30" in fewer.stderr  # there are at least those that are listed
 
 
+def test_a_reader_that_is_itself_a_candidate_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tacit.release import read
+
+    monkeypatch.setattr(read, "__version__", "0.2.0rc1")
+    assert read.check_tacit("0.1.1") == "0.1.1" and read.check_tacit("0.2.0rc1") == "0.2.0rc1"
+
+
 def test_the_version_is_a_version() -> None:
     from tacit.release.read import check_tacit
 

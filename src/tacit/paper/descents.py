@@ -69,13 +69,7 @@ def descend(
     """Yield the iterations of Algorithm 1, up to `solver.iterations`. Reads private data."""
     door: Gate | OpenDoor
     if noised:
-        door = Gate(
-            budget=solver.claimed_budget(),
-            unit=Unit.VALUE,
-            noise=noise,
-            threads=threads,
-            extent=solver.extent(ratings.shape[0]),
-        )
+        door = solver.gate(ratings.shape[0], noise=noise, threads=threads)
         share = solver.share(door)
     else:
         door, share = OpenDoor(unit=Unit.VALUE, threads=threads), 0.0

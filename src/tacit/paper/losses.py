@@ -60,13 +60,7 @@ def paper_histories(
     """
     if changed and len(neighbours) != 1:
         raise InvalidParameter("a changed world is that of one neighbour")
-    gate = Gate(
-        budget=solver.claimed_budget(),
-        unit=Unit.VALUE,
-        noise=noise,
-        threads=threads,
-        extent=solver.extent(ratings.shape[0]),
-    )
+    gate = solver.gate(ratings.shape[0], noise=noise, threads=threads)
     apart = np.isin(ratings.by_user.columns, [each.item for each in neighbours])
     rest = ratings.select(~apart)
     descent = PaperDescent(solver, rest, threads)

@@ -326,12 +326,15 @@ def check_tacit(version: object) -> str:
 
     Raises `CheckFailed` for one whose noise did not have the distribution that was charged for.
     """
-    found = re.fullmatch(_VERSION, version) if isinstance(version, str) else None
-    if found is None or not isinstance(version, str):
+    found, own = (
+        re.fullmatch(_VERSION, each) if isinstance(each, str) else None
+        for each in (version, __version__)
+    )
+    if found is None or own is None or not isinstance(version, str):
         raise InvalidDocument("the release does not name a version of Tacit, such as 0.1.1")
     *parts, suffix = found.groups()
     numbers = tuple(int(part) for part in parts)
-    if numbers > tuple(int(part) for part in __version__.split(".")[:3]):
+    if numbers > tuple(int(part) for part in own.groups()[:3]):
         raise InvalidDocument(
             f"the release names Tacit {version}, and this is {__version__}: check it with that one"
         )

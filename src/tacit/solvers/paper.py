@@ -30,6 +30,7 @@ from tacit.privacy.events import GaussianRelease
 from tacit.privacy.extent import Extent, ideal_mu
 from tacit.privacy.grid import ValueGrid
 from tacit.privacy.mechanism import Gate
+from tacit.privacy.noise.source import NoiseSource
 from tacit.privacy.query import BoundedQuery
 from tacit.privacy.residuals import (
     NORM,
@@ -202,6 +203,18 @@ class PaperSolver:
         # A little more than is claimed: a gate sets some aside, and the noise is the paper's.
         mu = self._ratio * math.sqrt(self.iterations) * 1.001
         return Budget.from_mu(mu, self.delta)
+
+    def gate(
+        self, users: int, *, noise: NoiseSource | None = None, threads: int | None = None
+    ) -> Gate:
+        """Gate for all iterations, outside of a run."""
+        return Gate(
+            budget=self.claimed_budget(),
+            unit=Unit.VALUE,
+            noise=noise,
+            threads=threads,
+            extent=self.extent(users),
+        )
 
     def share(self, gate: Gate) -> float:
         """Return the share of a gate's μ² that gives one iteration the paper's noise."""
