@@ -18,7 +18,7 @@ help:
 	@echo "make clean   remove everything that was built"
 
 demo: $(VENV)/installed
-	$(BIN)/tacit demo
+	$(BIN)/taciturn demo
 
 test: $(VENV)/installed $(VENV)/group-test
 	$(BIN)/python -m pytest -n auto
@@ -46,7 +46,7 @@ clean:
 
 # pip 25.1 is the first that installs dependency groups.
 $(VENV)/pip:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Tacit needs Python 3.11 or newer")'
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Taciturn needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --upgrade "pip>=25.1"
 	@touch $@

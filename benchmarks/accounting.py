@@ -1,11 +1,11 @@
-"""Exact ε of composed Gaussian releases: Tacit against dp-accounting's loss distributions."""
+"""Exact ε of composed Gaussian releases: Taciturn against dp-accounting's loss distributions."""
 
 from time import perf_counter
 
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
 
-from tacit.privacy.accounting import gaussian
+from taciturn.accounting import gaussian
 
 CASES = [(5.0, 10), (5.0, 100), (20.0, 300), (50.0, 2000)]
 DELTA = 1e-5

@@ -1,18 +1,18 @@
 """Held-out RMSE of every solver on MovieLens-1M, random 90/10, mean over splits, δ = 1e-5.
 
 Noise is that for tests, so that the same numbers come out each time. Without MovieLens-1M in
-TACIT_DATA, on synthetic ratings of its size.
+TACITURN_DATA, on synthetic ratings of its size.
 """
 
 from statistics import mean
 
 from benchmarks.training import ratings_at_hand
-from tacit.data.splits import random_split
-from tacit.evaluate.metrics import rmse
-from tacit.privacy.budget import Budget
-from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.solvers.contract import Session
-from tacit.solvers.names import make_solver
+from taciturn.accounting.budget import Budget
+from taciturn.data.splits import random_split
+from taciturn.evaluate.metrics import rmse
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.solvers.contract import Session
+from taciturn.solvers.names import make_solver
 
 EPSILONS = (1, 5, 10, 20)
 SPLITS = (21, 22, 23)

@@ -1,18 +1,18 @@
 """Held-out ratings within nominal 50 % and 90 % intervals of `als --uncertainty`, δ = 1e-5.
 
-On MovieLens-100K and the anime sample, where they are in TACIT_DATA; one split, noise for tests.
+On MovieLens-100K and the anime sample, where they are in TACITURN_DATA; one split, noise for tests.
 """
 
 import warnings
 
-from tacit.data import load
-from tacit.data.splits import random_split
-from tacit.errors import TacitError
-from tacit.evaluate.metrics import coverage
-from tacit.privacy.budget import Budget
-from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.solvers.als import AlsSolver
-from tacit.solvers.contract import Session
+from taciturn.accounting.budget import Budget
+from taciturn.data import load
+from taciturn.data.splits import random_split
+from taciturn.errors import TaciturnError
+from taciturn.evaluate.metrics import coverage
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.solvers.als.solver import AlsSolver
+from taciturn.solvers.contract import Session
 
 EPSILONS = (1, 5, 10)
 SETS = ("ml-100k", "anime")
@@ -28,7 +28,7 @@ def run() -> list[dict[str, object]]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a repacked archive is as good here
                 ratings = load(name)
-        except TacitError as error:
+        except TaciturnError as error:
             rows.append({"ratings": name, "left out": str(error)})
             continue
         train, test = random_split(ratings, 0.1, SPLIT)

@@ -5,7 +5,7 @@ of the ratings and multiplied. `float_ms` is the fused gradient in floats, witho
 biases or squares (benchmarks/native.cpp); profiles are packed before both are timed. An iteration
 is that of the paper's solver, with packing, noise and steps. `fma_percent` is the part of the
 multiply-adds that the machine does at most, measured in the same run. scipy has one thread, the
-others have two, and BLAS has what it takes. Without MovieLens-1M in TACIT_DATA, on synthetic
+others have two, and BLAS has what it takes. Without MovieLens-1M in TACITURN_DATA, on synthetic
 ratings of its size.
 """
 
@@ -19,17 +19,17 @@ from benchmarks.noise import only_noise
 from benchmarks.report import Bar, Row
 from benchmarks.timing import best_of
 from benchmarks.training import paper_iteration, ratings_at_hand, scipy_iteration
-from tacit.data.ratings import Ratings, group
-from tacit.privacy.events import Rows
-from tacit.privacy.grid import FeatureGrid, ValueGrid
-from tacit.privacy.query import WeightedSums
-from tacit.privacy.residuals import RatedPairs, ResidualSums, Side
-from tacit.privacy.residuals_reference import reference_tables
-from tacit.recommend.top import Catalogue
-from tacit.solvers.contract import Seeds
-from tacit.solvers.least_squares import LeastSquares, Ridge
-from tacit.solvers.paper import VALUE_LEVELS
-from tests.solvers.test_posterior import Problem
+from taciturn.accounting.events import Rows
+from taciturn.data.ratings import Ratings, group
+from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
+from taciturn.mechanisms.query import WeightedSums
+from taciturn.queries.prediction_errors import RatedPairs, ResidualSums, Side
+from taciturn.queries.reference import reference_tables
+from taciturn.recommend.top import Catalogue
+from taciturn.solvers.contract import Seeds
+from taciturn.solvers.least_squares import LeastSquares, Ridge
+from taciturn.solvers.paper import VALUE_LEVELS
+from tests.solvers.als.test_posterior import Problem
 
 FACTORS = (20, 64)
 THREADS = 2
@@ -143,12 +143,12 @@ def _weighted_sums(ratings: Ratings, factors: int, _: float) -> tuple[str, Row]:
         (exact.astype(np.float64), side.columns, side.starts), shape=ratings.shape[::-1]
     )
     times = best_of(
-        {"tacit": lambda: table.exact(values, THREADS), "scipy": lambda: sparse @ profiles}
+        {"taciturn": lambda: table.exact(values, THREADS), "scipy": lambda: sparse @ profiles}
     )
     return "weighted sums", {
-        "tacit_ms": _ms(times["tacit"]),
+        "taciturn_ms": _ms(times["taciturn"]),
         "scipy_ms": _ms(times["scipy"]),
-        "times_scipy": _ratio(times["scipy"], times["tacit"]),
+        "times_scipy": _ratio(times["scipy"], times["taciturn"]),
     }
 
 
@@ -168,11 +168,11 @@ def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Ro
             equations = features.T @ features + 6 * np.eye(factors + 1)
             np.linalg.solve(equations, features.T @ values[part])
 
-    times = best_of({"tacit": lambda: squares.step(0, state), "reference": reference})
+    times = best_of({"taciturn": lambda: squares.step(0, state), "reference": reference})
     in_sample = int(side.starts[first + SAMPLE_ROWS] - side.starts[first])
     whole = times["reference"] * 2 * len(ratings) / in_sample
     work = len(ratings) * (factors + 1) * (factors + 2)  # both sides, half of each Gram matrix
-    return "least squares, both sides", _beside(times["tacit"], whole, work, peak)
+    return "least squares, both sides", _beside(times["taciturn"], whole, work, peak)
 
 
 def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
@@ -183,11 +183,11 @@ def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     few.prior = type(few.prior)(
         means=few.prior.means[:SAMPLE_ROWS], covariance=few.prior.covariance
     )
-    times = best_of({"tacit": lambda: problem.solve(THREADS), "reference": few.reference}, 3)
+    times = best_of({"taciturn": lambda: problem.solve(THREADS), "reference": few.reference}, 3)
     whole = times["reference"] * len(ratings) / len(some)
     work = len(ratings) * 5 * factors * (5 * factors / 2 + factors + 3)
     name = "posterior of items, five measurements of each factor"
-    return name, _beside(times["tacit"], whole, work, peak)
+    return name, _beside(times["taciturn"], whole, work, peak)
 
 
 def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
@@ -205,7 +205,7 @@ def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
 
     times = best_of(
         {
-            "tacit": lambda: catalogue.best(
+            "taciturn": lambda: catalogue.best(
                 users, 10, starts=starts, columns=none, threads=THREADS
             ),
             "dense": lambda: np.matmul(users, items.T, out=scores),
@@ -215,12 +215,12 @@ def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     )
     whole = times["reference"] * len(users) / SAMPLE_ROWS
     return "top ten", {
-        "tacit_ms": _ms(times["tacit"]),
+        "taciturn_ms": _ms(times["taciturn"]),
         "dense_ms": _ms(times["dense"]),
         "reference_ms": _ms(whole),
-        "times_dense": _ratio(times["tacit"], times["dense"]),
-        "times_reference": _ratio(whole, times["tacit"]),
-        "fma_percent": round(100 * scores.size * factors / times["tacit"] / 1e9 / peak, 1),
+        "times_dense": _ratio(times["taciturn"], times["dense"]),
+        "times_reference": _ratio(whole, times["taciturn"]),
+        "fma_percent": round(100 * scores.size * factors / times["taciturn"] / 1e9 / peak, 1),
     }
 
 
@@ -236,17 +236,17 @@ def _compressed_rows(ratings: Ratings) -> tuple[str, Row]:
     def rows() -> None:
         group(items, users, codes, ratings.shape[1]).transposed(ratings.shape[0])
 
-    times = best_of({"tacit": rows, "scipy": scipy_rows})
+    times = best_of({"taciturn": rows, "scipy": scipy_rows})
     return "compressed rows of shuffled triples, columns rising", {
-        "tacit_ms": _ms(times["tacit"]),
+        "taciturn_ms": _ms(times["taciturn"]),
         "scipy_ms": _ms(times["scipy"]),
-        "times_scipy": _ratio(times["scipy"], times["tacit"]),
+        "times_scipy": _ratio(times["scipy"], times["taciturn"]),
     }
 
 
 def _beside(time: float, reference: float, work: float, peak: float) -> Row:
     return {
-        "tacit_ms": _ms(time),
+        "taciturn_ms": _ms(time),
         "reference_ms": _ms(reference),
         "times_reference": _ratio(reference, time),
         "fma_percent": round(100 * work / time / 1e9 / peak, 1),

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.timing import best_of
-from tacit import _parallel
-from tacit.data.ratings import Csr
+from taciturn._internal import parallel
+from taciturn.data.ratings import Csr
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 BUILD = Path(__file__).parents[1] / "build" / "benchmarks"
@@ -84,7 +84,7 @@ def triad_gb_per_s(threads: int, size: int = 2**25) -> float:
         _library().triad(*places, 3.0, end - begin)
 
     part = -(-size // threads)
-    run = partial(_parallel.for_ranges, work, size, size=part, threads=threads)
+    run = partial(parallel.for_ranges, work, size, size=part, threads=threads)
     return 3 * 8 * size / best_of({"triad": run})["triad"] / 1e9
 
 
@@ -94,7 +94,7 @@ def multiply_adds_per_ns(threads: int, rounds: int = 2**23) -> float:
     def work(_: int, __: int) -> None:
         _library().multiply_add(rounds, 0.999, 0.001)
 
-    run = partial(_parallel.for_ranges, work, threads, size=1, threads=threads)
+    run = partial(parallel.for_ranges, work, threads, size=1, threads=threads)
     return threads * rounds * 12 * LANES / best_of({"fma": run})["fma"] / 1e9
 
 
@@ -139,7 +139,7 @@ class FloatPass:
             if not float_pass(*self._arguments[part]):
                 raise ValueError(f"there is no pass for {self._factors} factors")
 
-        _parallel.for_ranges(work, len(self._parts), size=1, threads=self._threads)
+        parallel.for_ranges(work, len(self._parts), size=1, threads=self._threads)
         for more in self._of_columns[1:]:
             for total, part in zip(self._of_columns[0], more, strict=True):
                 total += part

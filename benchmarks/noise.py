@@ -11,14 +11,14 @@ import numpy as np
 import opendp.prelude as dp
 
 from benchmarks.timing import best_of
-from tacit import _core
-from tacit.privacy.budget import Budget
-from tacit.privacy.events import Rows
-from tacit.privacy.grid import FeatureGrid, ValueGrid
-from tacit.privacy.mechanism import Gate
-from tacit.privacy.noise.source import BLOCK, SecureNoise
-from tacit.privacy.query import WeightedSums
-from tacit.privacy.units import Unit
+from taciturn import _core
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.events import Rows
+from taciturn.accounting.units import Unit
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
+from taciturn.mechanisms.noise import BLOCK, SecureNoise
+from taciturn.mechanisms.query import WeightedSums
 
 BLOCKS = 256
 ROUNDS = 5
@@ -30,16 +30,16 @@ def run() -> list[dict[str, object]]:
     for threads in (1, 2):
         contenders = {
             "numpy_pcg64": _numpy(threads),
-            "tacit": _tacit(threads),
-            "tacit_portable": _portable(threads),
-            "tacit_gate": only_noise(BLOCKS * BLOCK // 16, 16, threads),
+            "taciturn": _taciturn(threads),
+            "taciturn_portable": _portable(threads),
+            "taciturn_gate": only_noise(BLOCKS * BLOCK // 16, 16, threads),
         }
         best = best_of(contenders, ROUNDS)
         speeds = {name: BLOCKS * BLOCK / seconds / 1e6 for name, seconds in best.items()}
         rows.append(
             {"threads": threads}
             | {f"{name}_million_per_s": round(speed) for name, speed in speeds.items()}
-            | {"times_numpy": round(speeds["tacit"] / speeds["numpy_pcg64"], 2)}
+            | {"times_numpy": round(speeds["taciturn"] / speeds["numpy_pcg64"], 2)}
         )
     rows.append(
         {
@@ -84,7 +84,7 @@ def _numpy(threads: int) -> Callable[[], object]:
     return _in_threads(lambda block: streams[block].standard_normal(out=outs[block % 8]), threads)
 
 
-def _tacit(threads: int) -> Callable[[], object]:
+def _taciturn(threads: int) -> Callable[[], object]:
     source, table = SecureNoise(), _core.Ziggurat(2.0**24)
     return _in_threads(
         lambda block: source._integers(table, event=0, block=block, count=BLOCK), threads

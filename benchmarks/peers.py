@@ -3,14 +3,14 @@
 Every library trains on the same nine tenths of the ratings, with as many factors and threads, and
 predicts the same tenth (what nobody can predict, pairs of a user or item never trained on, is left
 out). Each has an environment of its own in build/peers, made on first use, and a script in
-benchmarks/peer that says how it is run; Tacit is run the same way. A library that does not install
-or run gets a row that says so.
+benchmarks/peer that says how it is run; Taciturn is run the same way. A library that does not
+install or run gets a row that says so.
 
-A pass of least squares (tacit, lenskit, spark, implicit) solves both sides once; a pass of gradient
-descent (cornac, surprise) visits every rating once, which is less work and brings less. Hence also
-the time to a common RMSE. implicit predicts preferences, not ratings, and has no RMSE; surprise has
-one thread only. Time is that of training, from the library's own form of the data, in the best of
-interleaved rounds; `base_mb` is the memory before training, data and imports included.
+A pass of least squares (taciturn, lenskit, spark, implicit) solves both sides once; a pass of
+gradient descent (cornac, surprise) visits every rating once, which is less work and brings less.
+Hence also the time to a common RMSE. implicit predicts preferences, not ratings, and has no RMSE;
+surprise has one thread only. Time is that of training, from the library's own form of the data, in
+the best of interleaved rounds; `base_mb` is the memory before training, data and imports included.
 """
 
 import json
@@ -29,8 +29,8 @@ import numpy.typing as npt
 
 from benchmarks.report import Bar, Row
 from benchmarks.training import ratings_at_hand
-from tacit.data.ratings import Ratings
-from tacit.data.splits import random_split
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import random_split
 
 RANKS = (20, 64)
 THREADS = 2
@@ -78,7 +78,7 @@ class Peer:
 _IMPLICIT = (("implicit==0.7.3",),)
 
 PEERS = {
-    "tacit": Peer(script="tacit_als", passes=15, regularization=0.03),
+    "taciturn": Peer(script="taciturn_als", passes=15, regularization=0.03),
     "lenskit": Peer(
         script="lenskit_als",
         # torch first, or lenskit brings the newest with gigabytes for graphics cards.
@@ -152,11 +152,11 @@ def bars(rows: list[Row]) -> list[Bar]:
     return [
         Bar.at_most(
             f"a pass with {row['rank']} factors, times {row['library']}'s",
-            round(1 / float(str(row["times_tacit_pass"])), 3),
+            round(1 / float(str(row["times_taciturn_pass"])), 3),
             1,
         )
         for row in rows
-        if row["library"] in ("lenskit", "implicit") and row.get("times_tacit_pass")
+        if row["library"] in ("lenskit", "implicit") and row.get("times_taciturn_pass")
     ]
 
 
@@ -278,12 +278,12 @@ def _seconds_per_pass(rounds: list[dict[str, Any]]) -> float:
 
 
 def _compare(rows: list[dict[str, Any]]) -> None:
-    """Add how many times as long as Tacit each library took."""
-    tacit = {row["rank"]: row for row in rows if row["library"] == "tacit"}
+    """Add how many times as long as Taciturn each library took."""
+    taciturn = {row["rank"]: row for row in rows if row["library"] == "taciturn"}
     for row in rows:
         for ratio, name in (
-            ("times_tacit_pass", "seconds_per_pass"),
-            ("times_tacit_target", "seconds_to_target"),
+            ("times_taciturn_pass", "seconds_per_pass"),
+            ("times_taciturn_target", "seconds_to_target"),
         ):
-            ours, theirs = tacit[row["rank"]].get(name), row.get(name)
+            ours, theirs = taciturn[row["rank"]].get(name), row.get(name)
             row[ratio] = round(theirs / ours, 2) if ours and theirs else None

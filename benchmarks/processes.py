@@ -30,7 +30,7 @@ def keep(file=sys.argv.pop(1)):
         out.write(str(peak()))
 
 atexit.register(keep)
-from tacit.cli import main
+from taciturn.cli import main
 main()
 """
 
@@ -52,8 +52,8 @@ def python(code: str, *arguments: str) -> Any:
     return json.loads(_output(f"{_PEAK}\n{code}", *arguments))
 
 
-def tacit(*arguments: str) -> Done:
-    """Run a command of tacit that prints JSON."""
+def taciturn(*arguments: str) -> Done:
+    """Run a command of taciturn that prints JSON."""
     with tempfile.NamedTemporaryFile() as kept:
         start = perf_counter()
         found = json.loads(_output(_COMMAND, kept.name, *arguments))

@@ -6,11 +6,11 @@ from the paper's error. Takes some minutes; the trainings are kept in the cache.
 
 from dataclasses import replace
 
-from tacit.errors import TacitError
-from tacit.paper.cells import Cell, cost
-from tacit.paper.figures import Settings, cells_of
-from tacit.paper.published import Quantity, configuration, figure
-from tacit.paper.runner import run_cells
+from taciturn.errors import TaciturnError
+from taciturn.reproduction.cells import Cell, cost
+from taciturn.reproduction.figures import Settings, cells_of
+from taciturn.reproduction.published import Quantity, configuration, figure
+from taciturn.reproduction.runner import run_cells
 
 PLOTTED, LENGTHS = 44, (44, 48)
 
@@ -33,7 +33,7 @@ def run() -> list[dict[str, object]]:
             )
     try:
         traces = run_cells((cell, cost(cell, cell.iterations or 0)) for cell in wanted.values())
-    except TacitError as error:
+    except TaciturnError as error:
         return [{"left out": str(error)}]
     published = {curve.series: dict(curve.points)[PLOTTED] for curve in lines}
     return [

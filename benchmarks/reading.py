@@ -15,7 +15,7 @@ SIZE = "20m"
 ROUNDS = 3
 
 _MAKE = """
-from tacit.data.synthetic import synthetic_ratings
+from taciturn.data.synthetic import synthetic_ratings
 frame = synthetic_ratings({size!r}).to_frame()
 for order in ("by-user", "shuffled"):
     frame.write_parquet({folder!r} + f"/{{order}}.parquet")
@@ -27,7 +27,8 @@ print(len(frame))
 _MEASURE = """
 import json, time
 import polars as pl
-from tacit.data import load, sources
+from taciturn.data import load
+from taciturn.data import named
 
 base = peak()
 columns = ["user_id", "item_id", "rating"]
@@ -57,7 +58,7 @@ def run() -> list[Row]:
             )
             measured = [(python(plain), python(ours)) for _ in range(ROUNDS)]
             polars = min(pair[0]["seconds"] for pair in measured)
-            tacit = min(pair[1]["seconds"] for pair in measured)
+            taciturn = min(pair[1]["seconds"] for pair in measured)
             size = measured[0][1]["size"]
             peak = min(pair[1]["megabytes"] for pair in measured)
             rows.append(
@@ -66,8 +67,8 @@ def run() -> list[Row]:
                     "order": order,
                     "rows": count,
                     "polars_s": round(polars, 2),
-                    "tacit_s": round(tacit, 2),
-                    "times_polars": round(tacit / polars, 2),
+                    "taciturn_s": round(taciturn, 2),
+                    "times_polars": round(taciturn / polars, 2),
                     "size_mb": round(size),
                     "peak_mb": round(peak),
                     "times_size": round(peak / size, 2),

@@ -1,7 +1,7 @@
 """Top ten for every user of MovieLens-1M at k = 20, against a loop over users in numpy.
 
 Both end with the same table: user, item, score, rank. Best of several interleaved rounds. Without
-MovieLens-1M in TACIT_DATA, on synthetic ratings of its size.
+MovieLens-1M in TACITURN_DATA, on synthetic ratings of its size.
 """
 
 import tempfile
@@ -12,19 +12,19 @@ import polars as pl
 
 from benchmarks.timing import best_of
 from benchmarks.training import ratings_at_hand
-from tacit.privacy.budget import Budget
-from tacit.recommend.serve import Recommender
-from tacit.release.bundle import Release
-from tacit.release.read import load_release
-from tacit.solvers.gradient import GradientSolver
-from tacit.training import train
+from taciturn.accounting.budget import Budget
+from taciturn.recommend.serve import Recommender
+from taciturn.release.bundle import Release
+from taciturn.release.read import load_release
+from taciturn.solvers.gradient import GradientSolver
+from taciturn.training.train import train
 
 COUNT = 10
 ROUNDS = 7
 
 
 def run() -> list[dict[str, object]]:
-    """Return seconds for all users, and how many times faster tacit is."""
+    """Return seconds for all users, and how many times faster taciturn is."""
     ratings, source = ratings_at_hand()
     with tempfile.TemporaryDirectory() as folder:
         train(
@@ -37,16 +37,16 @@ def run() -> list[dict[str, object]]:
     recommender = Recommender(release)
     users = release.users.ids if release.users else pl.Series([])
     best = best_of(
-        {"tacit": lambda: recommender.recommend(users, COUNT), "numpy": lambda: _loop(release)},
+        {"taciturn": lambda: recommender.recommend(users, COUNT), "numpy": lambda: _loop(release)},
         ROUNDS,
     )
     return [
         {
             "ratings": source,
             "users": len(users),
-            "tacit_s": round(best["tacit"], 4),
+            "taciturn_s": round(best["taciturn"], 4),
             "numpy_s": round(best["numpy"], 4),
-            "times_numpy": round(best["numpy"] / best["tacit"], 1),
+            "times_numpy": round(best["numpy"] / best["taciturn"], 1),
         }
     ]
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import tacit
+import taciturn
 from benchmarks.native import multiply_adds_per_ns, processor, triad_gb_per_s
-from tacit import _core
+from taciturn import _core
 
 Row = dict[str, object]
 
@@ -52,7 +52,7 @@ def machine() -> Row:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "tacit": tacit.__version__,
+        "taciturn": taciturn.__version__,
         "commit": _commit(),
         "kernels": f"{_core.instruction_set()}, {_core.compiler()}",
         "packages": ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "polars")),
@@ -71,7 +71,10 @@ def write(folder: Path, sections: list[Section], about: Row) -> None:
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     whole = {"when": when, "machine": about, "benchmarks": [asdict(each) for each in sections]}
     (folder / "report.json").write_text(json.dumps(whole, indent=2) + "\n")
-    parts = [f"# Benchmarks of Tacit {tacit.__version__}", f"Measured {when}, all in one run."]
+    parts = [
+        f"# Benchmarks of Taciturn {taciturn.__version__}",
+        f"Measured {when}, all in one run.",
+    ]
     parts += ["## Machine", _table([{"what": key, "is": value} for key, value in about.items()])]
     bars = [
         {

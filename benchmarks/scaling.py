@@ -1,7 +1,7 @@
 """Time and memory of `als` at ε = 1 with 8 factors, by unit and by the number of ratings.
 
 On synthetic ratings, each size in a process of its own. Draws results/scaling.svg. All of it takes
-about an hour; TACIT_SCALING_UNITS and TACIT_SCALING_SIZES choose a part.
+about an hour; TACITURN_SCALING_UNITS and TACITURN_SCALING_SIZES choose a part.
 """
 
 import json
@@ -12,18 +12,18 @@ from typing import Any
 
 from benchmarks.processes import python
 from benchmarks.report import Row
-from tacit._drawing import COLOURS, canvas, saved
+from taciturn._internal.drawing import COLOURS, canvas, saved
 
-UNITS = os.environ.get("TACIT_SCALING_UNITS", "rating,user,value").split(",")
-SIZES = os.environ.get("TACIT_SCALING_SIZES", "1m,3m,10m,30m,100m").split(",")
+UNITS = os.environ.get("TACITURN_SCALING_UNITS", "rating,user,value").split(",")
+SIZES = os.environ.get("TACITURN_SCALING_SIZES", "1m,3m,10m,30m,100m").split(",")
 DRAWING = Path(__file__).parent / "results" / "scaling.svg"
 
 _RUN = """
 import json, sys
 from time import perf_counter
-from tacit.data.synthetic import synthetic_ratings
-from tacit.privacy.budget import Budget
-from tacit.solvers.als import AlsSolver
+from taciturn.data.synthetic import synthetic_ratings
+from taciturn.accounting.budget import Budget
+from taciturn.solvers.als.solver import AlsSolver
 
 unit, size = sys.argv[1:]
 ratings = synthetic_ratings(size)

@@ -13,11 +13,11 @@ from benchmarks.timing import best_of
 
 COMMANDS = {
     "python": [sys.executable, "-c", "pass"],
-    "import tacit": [sys.executable, "-c", "import tacit"],
-    "tacit --version": [str(Path(sys.executable).with_name("tacit")), "--version"],
-    "tacit --help": [str(Path(sys.executable).with_name("tacit")), "--help"],
+    "import taciturn": [sys.executable, "-c", "import taciturn"],
+    "taciturn --version": [str(Path(sys.executable).with_name("taciturn")), "--version"],
+    "taciturn --help": [str(Path(sys.executable).with_name("taciturn")), "--help"],
 }
-BARS = {"import tacit": 0.25, "tacit --help": 0.3}
+BARS = {"import taciturn": 0.25, "taciturn --help": 0.3}
 
 
 def run() -> list[Row]:

@@ -1,7 +1,7 @@
 """Stopping rules against the paper's numbers of iterations.
 
 Trains as the paper did, well beyond its own numbers of iterations, on MovieLens-1M and the Netflix
-slice if they are in TACIT_DATA, and asks rules of several kinds when they would have stopped.
+slice if they are in TACITURN_DATA, and asks rules of several kinds when they would have stopped.
 `error` is the root-mean-square of the logarithm of the ratio to the paper's number, which is the
 mean of figures 4 or 5 and of the two sweeps at the same configuration. Takes some ten minutes; the
 trainings are kept in the cache.
@@ -14,13 +14,13 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import TacitError
-from tacit.paper.cells import Cell, cost
-from tacit.paper.descents import Protocol
-from tacit.paper.figures import Settings, cells_of
-from tacit.paper.published import figure, published_iterations
-from tacit.paper.runner import run_cells
-from tacit.solvers.paper import has_settled
+from taciturn.errors import TaciturnError
+from taciturn.reproduction.cells import Cell, cost
+from taciturn.reproduction.descents import Protocol
+from taciturn.reproduction.figures import Settings, cells_of
+from taciturn.reproduction.published import figure, published_iterations
+from taciturn.reproduction.runner import run_cells
+from taciturn.solvers.paper import has_settled
 
 Errors = npt.NDArray[np.float64]
 Rule = Callable[[Errors, float, int], bool]
@@ -40,7 +40,7 @@ def run() -> list[dict[str, object]]:
     costs = {cell: cost(cell, cell.iterations or 0) for cell in wanted}
     try:
         traces = run_cells(costs.items())
-    except TacitError as error:
+    except TaciturnError as error:
         return [{"left out": str(error)}]
     runs = [(np.array(traces[cell].rmse), target) for cell, target in wanted.items()]
     rows: list[dict[str, object]] = []

@@ -2,7 +2,7 @@
 
 `p100` is what the paper reports for its graphics card (figure 16); `scipy` the same iteration with
 sparse matrices and numpy's noise; `torch` with dense matrices as the paper ran it, where torch is
-installed. Best of several interleaved rounds. Without MovieLens-1M in TACIT_DATA, on synthetic
+installed. Best of several interleaved rounds. Without MovieLens-1M in TACITURN_DATA, on synthetic
 ratings of its size, where the paper's times are only a guide.
 """
 
@@ -13,11 +13,11 @@ import numpy as np
 import scipy.sparse
 
 from benchmarks.timing import best_of
-from tacit.data import load
-from tacit.data.ratings import Ratings
-from tacit.errors import TacitError
-from tacit.solvers.contract import Seeds
-from tacit.solvers.paper import PaperDescent, PaperSolver
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.errors import TaciturnError
+from taciturn.solvers.contract import Seeds
+from taciturn.solvers.paper import PaperDescent, PaperSolver
 
 # Milliseconds per iteration by the number of factors, ε_i = 0.5: figure 16 of the paper.
 P100 = {
@@ -29,12 +29,12 @@ SLOW_SECONDS = 0.2  # all of our own take less, and so as many turns as they can
 
 
 def run() -> list[dict[str, object]]:
-    """Return the times for each number of factors, and how many times faster tacit is."""
+    """Return the times for each number of factors, and how many times faster taciturn is."""
     ratings, source = ratings_at_hand()
     rows: list[dict[str, object]] = []
     for factors, p100 in P100.items():
         contenders = {
-            "tacit": paper_iteration(ratings, factors),
+            "taciturn": paper_iteration(ratings, factors),
             "scipy": scipy_iteration(ratings, factors),
         }
         if importlib.util.find_spec("torch"):
@@ -47,9 +47,9 @@ def run() -> list[dict[str, object]]:
             {"ratings": source, "factors": factors, "p100_ms": p100}
             | {f"{name}_ms": round(time, 2) for name, time in best.items()}
             | {
-                f"times_{name}": round(time / best["tacit"], 2)
+                f"times_{name}": round(time / best["taciturn"], 2)
                 for name, time in ({"p100": p100} | best).items()
-                if name != "tacit"
+                if name != "taciturn"
             }
         )
     return rows
@@ -59,7 +59,7 @@ def ratings_at_hand() -> tuple[Ratings, str]:
     """Return MovieLens-1M if it is here, or synthetic ratings of its size."""
     try:
         return load("ml-1m"), "ml-1m"
-    except TacitError:
+    except TaciturnError:
         return load("synthetic:1m"), "synthetic:1m"
 
 

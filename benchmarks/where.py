@@ -2,7 +2,7 @@
 
 Percent of the time of all threads, by what they did; `rest` is NumPy, scipy and Python, mostly on
 one thread while the others wait. On synthetic ratings at ε = 1, each training in a process of its
-own. All of it takes hours; TACIT_WHERE_SIZES and TACIT_WHERE_SOLVERS choose a part.
+own. All of it takes hours; TACITURN_WHERE_SIZES and TACITURN_WHERE_SOLVERS choose a part.
 """
 
 import json
@@ -12,9 +12,9 @@ import sys
 from benchmarks.processes import python
 from benchmarks.report import Row
 
-SIZES = os.environ.get("TACIT_WHERE_SIZES", "1m,100m").split(",")
+SIZES = os.environ.get("TACITURN_WHERE_SIZES", "1m,100m").split(",")
 SOLVERS = os.environ.get(
-    "TACIT_WHERE_SOLVERS",
+    "TACITURN_WHERE_SOLVERS",
     "als,als:rating,als:user,bias,bias:rating,bias:user,gradient,input-perturbation,paper,"
     "non-private",
 ).split(",")
@@ -23,12 +23,12 @@ _RUN = """
 import json, sys, threading
 from collections import Counter
 from time import perf_counter
-from tacit import _core
-from tacit._parallel import thread_count
-from tacit.data.synthetic import synthetic_ratings
-from tacit.privacy.budget import Budget
-from tacit.privacy.noise.source import SecureNoise
-from tacit.solvers.names import make_solver, unit_option
+from taciturn import _core
+from taciturn._internal.parallel import thread_count
+from taciturn.data.synthetic import synthetic_ratings
+from taciturn.accounting.budget import Budget
+from taciturn.mechanisms.noise import SecureNoise
+from taciturn.solvers.names import make_solver, unit_option
 
 spent, lock = Counter(), threading.Lock()
 

@@ -1,9 +1,10 @@
 """The whole way with many ratings: make, write, read, train, release, ask.
 
-Synthetic ratings; if TACIT_WHOLE_SIZE does not say otherwise, about 100 million of 480,000 people
-and 17,770 items, as many as in the Netflix Prize, which takes most of an hour. `als` with its
-defaults at ε = 1 under each unit, by the command line as an owner would. Every step is a process of
-its own; `peak_gb` is the most memory it had, `times_size` what reading took beyond the imports.
+Synthetic ratings; if TACITURN_WHOLE_SIZE does not say otherwise, about 100 million of 480,000
+people and 17,770 items, as many as in the Netflix Prize, which takes most of an hour. `als` with
+its defaults at ε = 1 under each unit, by the command line as an owner would. Every step is a
+process of its own; `peak_gb` is the most memory it had, `times_size` what reading took beyond the
+imports.
 """
 
 import json
@@ -12,16 +13,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.processes import python, tacit
+from benchmarks.processes import python, taciturn
 from benchmarks.report import Bar, Row
 
-SIZE = os.environ.get("TACIT_WHOLE_SIZE", "100m")
+SIZE = os.environ.get("TACITURN_WHOLE_SIZE", "100m")
 UNITS = ("rating", "user", "value")
 
 _MAKE = """
 import json, sys
 from time import perf_counter
-from tacit.data.synthetic import synthetic_ratings
+from taciturn.data.synthetic import synthetic_ratings
 
 start = perf_counter()
 ratings = synthetic_ratings(sys.argv[1])
@@ -34,7 +35,8 @@ print(json.dumps({"ratings": len(ratings), "make": [made - start, most],
 _READ = """
 import json, sys
 from time import perf_counter
-from tacit.data import load, sources
+from taciturn.data import load
+from taciturn.data import named
 
 base, start = peak(), perf_counter()
 ratings = load(sys.argv[1], scale="1:5:1")
@@ -61,12 +63,12 @@ def run() -> list[Row]:
         for unit in UNITS:
             release = str(Path(folder) / unit)
             options = ["--scale", "1:5:1", "--epsilon", "1", "--unit", unit, "--json"]
-            done = tacit("train", str(source), "-o", release, *options)
+            done = taciturn("train", str(source), "-o", release, *options)
             rows.append(_row(f"train, unit {unit}", done.found["seconds"], done.peak))
             rows.append(_row(f"train, unit {unit}, whole command", done.seconds, done.peak))
             whose = ["--ratings", str(mine)] if unit == "user" else ["--user", "17"]
             for step, more in (("verify", []), ("recommend", whose)):
-                done = tacit(step, release, *more, "--json")
+                done = taciturn(step, release, *more, "--json")
                 rows.append(_row(f"{step}, unit {unit}", done.seconds, done.peak))
     return rows
 

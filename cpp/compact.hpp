@@ -8,7 +8,7 @@
 #include <span>
 #include <stdexcept>
 
-namespace tacit {
+namespace taciturn {
 
 // A scale from low to high; with an inverse step above 0, ratings are coded by their step.
 struct Steps {
@@ -59,4 +59,4 @@ void look_up(std::span<const Id> ids, std::int64_t low, std::span<const std::int
   }
 }
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -1,6 +1,6 @@
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -27,4 +27,4 @@ std::string_view name(InstructionSet set) noexcept {
   return set == InstructionSet::avx512 ? "avx512" : "portable";
 }
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace tacit {
+namespace taciturn {
 
 enum class InstructionSet { portable, avx512 };
 
@@ -12,4 +12,4 @@ InstructionSet best_instruction_set() noexcept;
 
 std::string_view name(InstructionSet set) noexcept;
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -10,7 +10,7 @@
 #include <span>
 #include <stdexcept>
 
-namespace tacit {
+namespace taciturn {
 
 // Where entries are filed: next[r] is the place of the next entry of row r.
 template <typename Value>
@@ -62,4 +62,4 @@ void transpose(std::span<const std::int64_t> starts, std::span<const std::int32_
   }
 }
 
-}  // namespace tacit
+}  // namespace taciturn

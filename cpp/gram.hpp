@@ -8,7 +8,7 @@
 
 #include "lanes.hpp"
 
-namespace tacit::gram {
+namespace taciturn::gram {
 
 constexpr std::size_t chunk = 64;     // entries summed in floats
 constexpr std::size_t tile_rows = 8;  // a tile of the sums is so many rows of a few lanes
@@ -103,4 +103,4 @@ inline __attribute__((always_inline)) bool eliminate(double* rows, std::size_t n
   return true;
 }
 
-}  // namespace tacit::gram
+}  // namespace taciturn::gram

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -47,4 +47,4 @@ void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValu
   run(starts, columns, values, features, begin, end, out);
 }
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -6,7 +6,7 @@
 
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 // The values of one table entry each; a value outside [lowest, highest] counts as the nearer end.
 struct GridValues {
@@ -30,4 +30,4 @@ void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValu
                GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out,
                InstructionSet set);
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace tacit {
+namespace taciturn {
 
 constexpr std::size_t lanes = 16;
 
@@ -16,4 +16,4 @@ inline __attribute__((always_inline)) Lanes load(const float* from) {
   return vector;
 }
 
-}  // namespace tacit
+}  // namespace taciturn

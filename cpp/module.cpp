@@ -54,11 +54,11 @@ void require_rows(const Vector<const std::int64_t>& starts, std::size_t begin, s
           "starts must rise within the entries");
 }
 
-std::optional<std::size_t> fill(const tacit::Ziggurat& table, Vector<const std::uint64_t> words,
+std::optional<std::size_t> fill(const taciturn::Ziggurat& table, Vector<const std::uint64_t> words,
                                 Vector<std::int64_t> out, bool portable) {
   require(words.size() >= out.size(), "fewer words than numbers to draw");
   require(out.size() < (std::size_t{1} << 32), "draw at most 2^32 - 1 numbers at once");
-  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
   nb::gil_scoped_release released;
   return table.fill(words.data(), words.size(), out.data(), out.size(), set);
 }
@@ -72,9 +72,9 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
   require(out.shape(1) == features.shape(1), "out and features differ in width");
   require(lowest <= highest, "lowest exceeds highest");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
   nb::gil_scoped_release released;
-  tacit::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
+  taciturn::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
                    {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data(),
                    set);
 }
@@ -85,12 +85,12 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
   require(out.shape(0) == features.shape(0) && out.shape(1) >= features.shape(1),
           "features and out differ in shape");
   require(begin <= end && end <= out.shape(0), "rows out of range");
-  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
   bool finite;
   {
     nb::gil_scoped_release released;
-    finite = tacit::pack_rows(features.data(), factors.data(), features.shape(1), out.shape(1),
-                              tacit::Residuals::norm, begin, end, out.data(), set);
+    finite = taciturn::pack_rows(features.data(), factors.data(), features.shape(1), out.shape(1),
+                              taciturn::Residuals::norm, begin, end, out.data(), set);
   }
   require(finite, "features must be finite numbers");
 }
@@ -107,9 +107,9 @@ void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
           "give a regularization for each column");
   require(width > 0, "partners have no columns");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
   nb::gil_scoped_release released;
-  tacit::ridge_rows({starts.data(), columns.data(), targets.data(), partners.data(),
+  taciturn::ridge_rows({starts.data(), columns.data(), targets.data(), partners.data(),
                      partners.shape(0), width, weighted.data(), fixed.data()},
                     begin, end, out.data(), set);
 }
@@ -132,9 +132,9 @@ void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t
           "sums, prior and results differ in shape");
   require(starts.size() == rows + 1, "starts must have one entry more than there are rows");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
   nb::gil_scoped_release released;
-  tacit::posterior_rows({starts.data(), columns.data(), table.data(), table.shape(0),
+  taciturn::posterior_rows({starts.data(), columns.data(), table.data(), table.shape(0),
                          table.shape(1), measured, design, unknown, known.shape(1), sums.data(),
                          noise.data(), known.data(), precision.data(), pull.data()},
                         begin, end, {means.data(), variances.data(), total.data()}, set);
@@ -148,7 +148,7 @@ void products(Vector<const std::int64_t> starts, Vector<const std::int32_t> colu
   require(out.size() == columns.size(), "columns and out differ in length");
   require_rows(starts, begin, end, columns.size());
   nb::gil_scoped_release released;
-  tacit::products(starts.data(), columns.data(), rows.data(), others.data(), others.shape(0),
+  taciturn::products(starts.data(), columns.data(), rows.data(), others.data(), others.shape(0),
                   rows.shape(1), begin, end, out.data());
 }
 
@@ -158,23 +158,23 @@ void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> 
            Matrix<std::int32_t> items, Matrix<float> scores, std::size_t begin, std::size_t end,
            bool portable) {
   require(factors.shape(0) == biases.shape(0) && factors.shape(1) == users.shape(1) &&
-              factors.shape(2) == tacit::Catalogue::lanes &&
-              biases.shape(1) == tacit::Catalogue::lanes,
+              factors.shape(2) == taciturn::Catalogue::lanes &&
+              biases.shape(1) == taciturn::Catalogue::lanes,
           "factors, biases and users differ in shape");
   require(items.shape(0) == users.shape(0) && scores.shape(0) == users.shape(0) &&
               items.shape(1) == scores.shape(1) && items.shape(1) > 0,
           "users and results differ in length");
   require(starts.size() == users.shape(0) + 1, "give one row of excluded items for each user");
   require_rows(starts, begin, end, excluded.size());
-  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
+  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
   nb::gil_scoped_release released;
-  tacit::top_k({factors.data(), biases.data(), factors.shape(0), factors.shape(1)}, users.data(),
+  taciturn::top_k({factors.data(), biases.data(), factors.shape(0), factors.shape(1)}, users.data(),
                {starts.data(), excluded.data()}, begin, end, items.shape(1), items.data(),
                scores.data(), set);
 }
 
 // One side of the factorization, its arrays of one length.
-tacit::Side side(const Matrix<const std::int16_t>& features, const Matrix<const float>& lines) {
+taciturn::Side side(const Matrix<const std::int16_t>& features, const Matrix<const float>& lines) {
   require(features.shape(0) == lines.shape(0) && lines.shape(1) == 2,
           "features and lines differ in length");
   return {features.data(), lines.data(), features.shape(0)};
@@ -193,7 +193,7 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
   const auto others = side(column_features, column_lines);
   require(columns.size() == values.size(), "columns and values differ in length");
   require(rows.rows + 1 == starts.size(), "starts must have one entry more than there are rows");
-  require(stride > 0 && stride % 32 == 0 && stride <= tacit::Residuals::stride_max,
+  require(stride > 0 && stride % 32 == 0 && stride <= taciturn::Residuals::stride_max,
           "features must be padded to a multiple of 32 columns");
   require(first <= std::min<std::size_t>(32, width), "too many columns left out of the prediction");
   require(column_features.shape(1) == stride && column_sums.shape(1) == width && width <= stride &&
@@ -203,8 +203,8 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
               column_sums.shape(0) == others.rows,
           "features and sums differ in length");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? tacit::InstructionSet::portable : tacit::best_instruction_set();
-  const tacit::Residuals pass{starts.data(),       columns.data(),      values.data(),
+  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const taciturn::Residuals pass{starts.data(),       columns.data(),      values.data(),
                               value_range[0],      value_range[1],      prediction_range[0],
                               prediction_range[1], stride,              first,
                               limit};
@@ -212,12 +212,12 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
   require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
   constexpr std::int32_t most = 1 << 30;
   require(-most <= pass.lowest && pass.highest <= most, "values lie too far from zero");
-  require(pass.largest() <= tacit::Residuals::residual_max, "a residual could exceed 15 bits");
+  require(pass.largest() <= taciturn::Residuals::residual_max, "a residual could exceed 15 bits");
   require(std::max(-std::int64_t{pass.floor}, std::int64_t{pass.ceiling}) <=
-              tacit::Residuals::prediction_max,
+              taciturn::Residuals::prediction_max,
           "predictions lie too far from zero");
   nb::gil_scoped_release released;
-  tacit::residual_sums(pass, rows, others, begin, end,
+  taciturn::residual_sums(pass, rows, others, begin, end,
                        {width, row_sums.data(), column_sums.data(), squares.data()}, set);
 }
 
@@ -228,11 +228,11 @@ std::span<T> span(const Vector<T>& array) {
 
 void count_keys(Vector<const std::int32_t> keys, Vector<std::int64_t> counts) {
   nb::gil_scoped_release released;
-  tacit::count_keys(span(keys), span(counts));
+  taciturn::count_keys(span(keys), span(counts));
 }
 
 template <typename Value>
-tacit::Filing<Value> filing(const Vector<std::int64_t>& next, const Vector<std::int32_t>& columns,
+taciturn::Filing<Value> filing(const Vector<std::int64_t>& next, const Vector<std::int32_t>& columns,
                             const Vector<Value>& values) {
   require(columns.size() == values.size(), "columns and values differ in length");
   return {span(next), span(columns), span(values)};
@@ -245,7 +245,7 @@ void group(Vector<const std::int32_t> rows, Vector<const std::int32_t> columns,
   require(rows.size() == columns.size() && rows.size() == values.size(), "triples differ in length");
   const auto out = filing(next, out_columns, out_values);
   nb::gil_scoped_release released;
-  tacit::group<Value>(span(rows), span(columns), span(values), out);
+  taciturn::group<Value>(span(rows), span(columns), span(values), out);
 }
 
 template <typename Value>
@@ -257,7 +257,7 @@ void transpose(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
   require_rows(starts, begin, end, columns.size());
   const auto out = filing(next, out_columns, out_values);
   nb::gil_scoped_release released;
-  tacit::transpose<Value>(span(starts), span(columns), span(values), begin, end, out);
+  taciturn::transpose<Value>(span(starts), span(columns), span(values), begin, end, out);
 }
 
 template <typename Code>
@@ -266,7 +266,7 @@ void encode(Vector<const double> values, double low, double high, double inverse
   require(values.size() == codes.size() && values.size() == outside.size(),
           "values, codes and outside differ in length");
   nb::gil_scoped_release released;
-  tacit::encode<Code>(span(values), {low, high, inverse_step, tolerance}, span(codes),
+  taciturn::encode<Code>(span(values), {low, high, inverse_step, tolerance}, span(codes),
                       span(outside));
 }
 
@@ -280,7 +280,7 @@ void bind_encode(nb::module_& module) {
 template <typename Id>
 void mark(Vector<const Id> ids, std::int64_t low, Vector<bool> present) {
   nb::gil_scoped_release released;
-  tacit::mark<Id>(span(ids), low, span(present));
+  taciturn::mark<Id>(span(ids), low, span(present));
 }
 
 template <typename Id>
@@ -288,7 +288,7 @@ void look_up(Vector<const Id> ids, std::int64_t low, Vector<const std::int32_t> 
              Vector<std::int32_t> out) {
   require(ids.size() == out.size(), "ids and out differ in length");
   nb::gil_scoped_release released;
-  tacit::look_up<Id>(span(ids), low, span(table), span(out));
+  taciturn::look_up<Id>(span(ids), low, span(table), span(out));
 }
 
 template <typename Id>
@@ -311,27 +311,27 @@ void bind_csr(nb::module_& module) {
 }  // namespace
 
 NB_MODULE(_core, module) {
-  module.doc() = "Compiled kernels of Tacit.";
+  module.doc() = "Compiled kernels of Taciturn.";
   module.def("compiler", &compiler, "The compiler that built the core.");
   module.def(
-      "instruction_set", [] { return std::string(tacit::name(tacit::best_instruction_set())); },
+      "instruction_set", [] { return std::string(taciturn::name(taciturn::best_instruction_set())); },
       "The instruction set that the kernels use on this processor.");
 
-  nb::class_<tacit::Ziggurat>(module, "Ziggurat",
+  nb::class_<taciturn::Ziggurat>(module, "Ziggurat",
                               "Integers with Gaussian probabilities; see cpp/ziggurat.hpp.")
       .def(nb::init<double>(), "sigma"_a)
       .def("fill", &fill, "words"_a, "out"_a.noconvert(), "portable"_a = false,
            "Draw integers from uniform words; returns the words used, or None if too few.")
-      .def_ro("sigma", &tacit::Ziggurat::sigma)
-      .def_ro("width", &tacit::Ziggurat::width)
-      .def_ro("inside", &tacit::Ziggurat::inside)
-      .def_ro("lower", &tacit::Ziggurat::lower)
-      .def_ro("height", &tacit::Ziggurat::height)
-      .def_ro("tail_start", &tacit::Ziggurat::tail_start)
-      .def_ro("tail_cell", &tacit::Ziggurat::tail_cell);
-  module.attr("SIGMA_MIN") = tacit::Ziggurat::sigma_min;
-  module.attr("SIGMA_MAX") = tacit::Ziggurat::sigma_max;
-  module.def("exp_minus", &tacit::exp_minus, "w"_a, "exp(-w), with the same bits everywhere.");
+      .def_ro("sigma", &taciturn::Ziggurat::sigma)
+      .def_ro("width", &taciturn::Ziggurat::width)
+      .def_ro("inside", &taciturn::Ziggurat::inside)
+      .def_ro("lower", &taciturn::Ziggurat::lower)
+      .def_ro("height", &taciturn::Ziggurat::height)
+      .def_ro("tail_start", &taciturn::Ziggurat::tail_start)
+      .def_ro("tail_cell", &taciturn::Ziggurat::tail_cell);
+  module.attr("SIGMA_MIN") = taciturn::Ziggurat::sigma_min;
+  module.attr("SIGMA_MAX") = taciturn::Ziggurat::sigma_max;
+  module.def("exp_minus", &taciturn::exp_minus, "w"_a, "exp(-w), with the same bits everywhere.");
   module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
              "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Exact integer sums of value times feature by row.");
@@ -356,9 +356,9 @@ NB_MODULE(_core, module) {
   module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
              "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "The best items of each user.");
-  module.attr("RESIDUAL_NORM") = tacit::Residuals::norm;
-  module.attr("PREDICTION_MAX") = tacit::Residuals::prediction_max;
-  module.attr("RESIDUAL_MAX") = tacit::Residuals::residual_max;
+  module.attr("RESIDUAL_NORM") = taciturn::Residuals::norm;
+  module.attr("PREDICTION_MAX") = taciturn::Residuals::prediction_max;
+  module.attr("RESIDUAL_MAX") = taciturn::Residuals::residual_max;
 
   module.def("count_keys", &count_keys, "keys"_a, "counts"_a.noconvert(),
              "Add the number of each key to counts.");

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -49,13 +49,13 @@ std::int64_t round_portable(const double* row, std::size_t width, double factor,
 }
 
 #if defined(__x86_64__)
-#define TACIT_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#define TACITURN_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
-TACIT_AVX512 inline __mmask8 there(std::size_t left) {
+TACITURN_AVX512 inline __mmask8 there(std::size_t left) {
   return static_cast<__mmask8>((1u << std::min<std::size_t>(8, left)) - 1);
 }
 
-TACIT_AVX512 inline double squares_avx512(const double* x, std::size_t width, double factor) {
+TACITURN_AVX512 inline double squares_avx512(const double* x, std::size_t width, double factor) {
   __m512d sums = _mm512_setzero_pd();
   for (std::size_t k = 0; k < width; k += 8) {
     const __m512d scaled =
@@ -67,7 +67,7 @@ TACIT_AVX512 inline double squares_avx512(const double* x, std::size_t width, do
   return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-TACIT_AVX512 inline std::int64_t round_avx512(const double* row, std::size_t width, double factor,
+TACITURN_AVX512 inline std::int64_t round_avx512(const double* row, std::size_t width, double factor,
                                        std::int16_t* out) {
   __m512i squares = _mm512_setzero_si512();
   for (std::size_t k = 0; k < width; k += 8) {
@@ -108,7 +108,7 @@ inline __attribute__((always_inline)) bool pack(const double* features, const do
 
 #if defined(__x86_64__)
 // In a function of its own, so that what it calls is inlined.
-TACIT_AVX512 bool pack_avx512(const double* features, const double* factors, std::size_t width,
+TACITURN_AVX512 bool pack_avx512(const double* features, const double* factors, std::size_t width,
                               std::size_t stride, std::int32_t norm, std::size_t begin,
                               std::size_t end, std::int16_t* out) {
   return pack(features, factors, width, stride, norm, begin, end, out, squares_avx512,
@@ -131,4 +131,4 @@ bool pack_rows(const double* features, const double* factors, std::size_t width,
               round_portable);
 }
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -6,7 +6,7 @@
 
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 // Rows of `width` numbers times a factor for each row, rounded to whole numbers of 1/norm.
 //
@@ -17,4 +17,4 @@ bool pack_rows(const double* features, const double* factors, std::size_t width,
                std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
                std::int16_t* out, InstructionSet set);
 
-}  // namespace tacit
+}  // namespace taciturn

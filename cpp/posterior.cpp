@@ -6,7 +6,7 @@
 
 #include "gram.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -126,4 +126,4 @@ void products(const std::int64_t* starts, const std::int32_t* columns, const flo
   }
 }
 
-}  // namespace tacit
+}  // namespace taciturn

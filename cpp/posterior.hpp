@@ -6,7 +6,7 @@
 
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 // A row has entries e with measured features f_e (D numbers), unknown design a_e (p numbers) and
 // known design k_e. What was released about the row is, with o_e = ⟨known[row], k_e⟩,
@@ -47,4 +47,4 @@ void products(const std::int64_t* starts, const std::int32_t* columns, const flo
               const float* others, std::size_t other_rows, std::size_t width, std::size_t begin,
               std::size_t end, float* out);
 
-}  // namespace tacit
+}  // namespace taciturn

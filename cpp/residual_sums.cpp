@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -77,7 +77,7 @@ void pass_portable(const Residuals& pass, const Side& rows, const Side& columns,
 
 #if defined(__x86_64__)
 
-#define TACIT_AVX512 \
+#define TACITURN_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vnni")))
 
 constexpr std::size_t lanes = 32;  // 16-bit features in a vector
@@ -122,7 +122,7 @@ class Sums {
 };
 
 // Adds the first `width` of 16 sums, or all, to 64-bit sums.
-TACIT_AVX512 inline void spill(__m512i sums, std::size_t width, std::int64_t* out) {
+TACITURN_AVX512 inline void spill(__m512i sums, std::size_t width, std::int64_t* out) {
   const __m256i halves[2] = {_mm512_castsi512_si256(sums), _mm512_extracti64x4_epi64(sums, 1)};
   width = std::min<std::size_t>(16, width);
   for (std::size_t k = 0; k < width; k += 8, out += 8) {
@@ -135,7 +135,7 @@ TACIT_AVX512 inline void spill(__m512i sums, std::size_t width, std::int64_t* ou
 
 // Unpacking the halves of two vectors puts column 8q + w at lane 4q + w of the low sums and column
 // 8q + 4 + w at the same lane of the high ones. Adds such sums in the order of columns.
-TACIT_AVX512 inline void spill_unpacked(__m512i low, __m512i high, std::size_t width,
+TACITURN_AVX512 inline void spill_unpacked(__m512i low, __m512i high, std::size_t width,
                                         std::int64_t* out) {
   const __m512i front = _mm512_set_epi32(23, 22, 21, 20, 7, 6, 5, 4, 19, 18, 17, 16, 3, 2, 1, 0);
   const __m512i back = _mm512_add_epi32(front, _mm512_set1_epi32(8));
@@ -144,7 +144,7 @@ TACIT_AVX512 inline void spill_unpacked(__m512i low, __m512i high, std::size_t w
 }
 
 // The sums over the lanes of each of 16 vectors.
-TACIT_AVX512 inline __m512i sum_lanes(const __m512i* p) {
+TACITURN_AVX512 inline __m512i sum_lanes(const __m512i* p) {
   __m512i a[8], b[4];
   for (int i = 0; i < 8; ++i) {
     a[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(p[2 * i], p[2 * i + 1]),
@@ -198,7 +198,7 @@ struct Pass {
   };
 
   // Ratings [entry, stop) of a row; so few that no sum leaves 32 bits.
-  TACIT_AVX512 void segment(std::size_t row, std::int64_t entry, std::int64_t stop) {
+  TACITURN_AVX512 void segment(std::size_t row, std::int64_t entry, std::int64_t stop) {
     const std::size_t stride = count() * lanes;
     const std::int16_t* features = rows.features + row * stride;
     const __m512i zero = _mm512_setzero_si512();
@@ -232,7 +232,7 @@ struct Pass {
   }
 
   // The residuals of up to 16 ratings from `entry` on.
-  TACIT_AVX512 inline __attribute__((always_inline)) void measure(Batch& now, std::size_t row,
+  TACITURN_AVX512 inline __attribute__((always_inline)) void measure(Batch& now, std::size_t row,
                                                                  const __m512i* own,
                                                                  std::int64_t entry,
                                                                  std::int64_t stop,
@@ -285,7 +285,7 @@ struct Pass {
   }
 
   // Add residual times feature to the sums of the row and of the columns.
-  TACIT_AVX512 inline __attribute__((always_inline)) void add(const Batch& now, const Own& own,
+  TACITURN_AVX512 inline __attribute__((always_inline)) void add(const Batch& now, const Own& own,
                                                              __m512i* sum_low, __m512i* sum_high) {
     if (now.size == batch) {
 #pragma GCC unroll 8
@@ -298,7 +298,7 @@ struct Pass {
     }
   }
 
-  TACIT_AVX512 inline __attribute__((always_inline)) void add_pair(const Batch& now, int i, int j,
+  TACITURN_AVX512 inline __attribute__((always_inline)) void add_pair(const Batch& now, int i, int j,
                                                                   const Own& own,
                                                                   __m512i* sum_low,
                                                                   __m512i* sum_high) {
@@ -319,7 +319,7 @@ struct Pass {
   }
 
   // The products of a row's features with another's, in 16 sums.
-  TACIT_AVX512 __m512i product(const __m512i* own, const std::int16_t* other) const {
+  TACITURN_AVX512 __m512i product(const __m512i* own, const std::int16_t* other) const {
     __m512i sum = _mm512_madd_epi16(own[0], _mm512_loadu_si512(other));
     for (std::size_t n = 1; n < count(); ++n) {
       sum = _mm512_dpwssd_epi32(sum, own[n], _mm512_loadu_si512(other + lanes * n));
@@ -328,7 +328,7 @@ struct Pass {
   }
 
   // Predictions minus values of `size` ratings; zero for those that are not there.
-  TACIT_AVX512 __m512i residuals(std::size_t row, std::int64_t entry, int size,
+  TACITURN_AVX512 __m512i residuals(std::size_t row, std::int64_t entry, int size,
                                  const double* lines, __m512i products) const {
     const auto there = static_cast<__mmask16>((1u << size) - 1);
     const __m512 first = _mm512_load_ps(lines), last = _mm512_load_ps(lines + batch / 2);
@@ -353,7 +353,7 @@ struct Pass {
   }
 
   // Add a row's features times a residual to the sums of a column.
-  TACIT_AVX512 inline __attribute__((always_inline)) void add_to(std::size_t column,
+  TACITURN_AVX512 inline __attribute__((always_inline)) void add_to(std::size_t column,
                                                                 __m512i residual,
                                                                 const Own& own) const {
     std::int32_t* sum = column_sums + column * 16 * halves();
@@ -374,7 +374,7 @@ struct Pass {
   }
 
   // Add the sums of every column to those of the result, and clear them.
-  TACIT_AVX512 void spill_columns() {
+  TACITURN_AVX512 void spill_columns() {
     const __m512i zero = _mm512_setzero_si512();
     constexpr auto there = static_cast<__mmask16>((1u << short_tail) - 1);
     std::int32_t *sums = column_sums, *tail = tails;
@@ -395,7 +395,7 @@ struct Pass {
   }
 
   // The largest feature of a row.
-  TACIT_AVX512 std::int64_t largest_feature(std::size_t row) const {
+  TACITURN_AVX512 std::int64_t largest_feature(std::size_t row) const {
     const std::int16_t* features = rows.features + row * count() * lanes;
     __m512i most = _mm512_setzero_si512();
     for (std::size_t n = 0; n < count(); ++n) {
@@ -418,7 +418,7 @@ struct Pass {
   }
 
   // The largest column that some rows refer to; a negative one counts as very large.
-  TACIT_AVX512 std::uint32_t largest_column(std::size_t begin, std::size_t end) const {
+  TACITURN_AVX512 std::uint32_t largest_column(std::size_t begin, std::size_t end) const {
     std::uint32_t largest = 0;
     for (std::int64_t entry = pass.starts[begin]; entry < pass.starts[end]; ++entry) {
       largest = std::max(largest, static_cast<std::uint32_t>(pass.columns[entry]));
@@ -426,7 +426,7 @@ struct Pass {
     return largest;
   }
 
-  TACIT_AVX512 void run(std::size_t begin, std::size_t end) {
+  TACITURN_AVX512 void run(std::size_t begin, std::size_t end) {
     if (pass.starts[begin] < pass.starts[end]) check_columns(largest_column(begin, end), columns);
     std::fill(out.row_sums + begin * out.width, out.row_sums + end * out.width, 0);
     std::fill(out.squares + begin, out.squares + end, 0);
@@ -494,4 +494,4 @@ void residual_sums(const Residuals& pass, const Side& rows, const Side& columns,
   pass_portable(pass, rows, columns, begin, end, out);
 }
 
-}  // namespace tacit
+}  // namespace taciturn

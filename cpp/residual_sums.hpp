@@ -6,7 +6,7 @@
 
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 // One side of the factorization, a row for each user or item. The prediction of a rating, in steps
 // of the grid of values, is (base + base) + (scale · scale) · ⟨features, features⟩ in floats.
@@ -53,4 +53,4 @@ struct ResidualOutput {
 void residual_sums(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
                    std::size_t end, const ResidualOutput& out, InstructionSet set);
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -6,7 +6,7 @@
 
 #include "gram.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -70,4 +70,4 @@ void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float*
   run(problem, begin, end, out);
 }
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -6,7 +6,7 @@
 
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 // Each entry e of a row has a partner columns[e], whose own row (bias, factors) is given, and a target
 // t_e. With features f_e = (1, factors) and y_e = t_e − bias, solves
@@ -30,4 +30,4 @@ struct Ridge {
 void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float* out,
                 InstructionSet set);
 
-}  // namespace tacit
+}  // namespace taciturn

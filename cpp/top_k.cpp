@@ -14,7 +14,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -238,4 +238,4 @@ void top_k(const Catalogue& catalogue, const float* users, const Excluded& exclu
   run<Portable>(catalogue, users, excluded, begin, end, count, items, scores);
 }
 
-}  // namespace tacit
+}  // namespace taciturn

@@ -6,7 +6,7 @@
 
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 // score = bias + Σ_k user[k] · item[k], summed in this order in floats.
 //
@@ -34,4 +34,4 @@ void top_k(const Catalogue& catalogue, const float* users, const Excluded& exclu
            std::size_t begin, std::size_t end, std::size_t count, std::int32_t* items,
            float* scores, InstructionSet set);
 
-}  // namespace tacit
+}  // namespace taciturn

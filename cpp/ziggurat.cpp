@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #endif
 
-namespace tacit {
+namespace taciturn {
 
 namespace {
 
@@ -248,4 +248,4 @@ std::optional<std::size_t> Ziggurat::fill(const std::uint64_t* words, std::size_
   return static_cast<std::size_t>(stream.position() - words);
 }
 
-}  // namespace tacit
+}  // namespace taciturn

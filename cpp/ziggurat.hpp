@@ -16,7 +16,7 @@
 
 #include "cpu.hpp"
 
-namespace tacit {
+namespace taciturn {
 
 class Ziggurat {
  public:
@@ -46,4 +46,4 @@ class Ziggurat {
 // exp(−w) for w ≥ 0, with the same bits everywhere.
 double exp_minus(double w);
 
-}  // namespace tacit
+}  // namespace taciturn

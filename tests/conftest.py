@@ -9,32 +9,32 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("tacit", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("tacit")
+settings.register_profile("taciturn", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("taciturn")
 
-RunTacit = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def real_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Path]:
-    """Return a file of the real data in TACIT_DATA, or skip the test, naming what it needs."""
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    """Return a file of the real data in TACITURN_DATA, or skip the test, naming what it needs."""
+    monkeypatch.setenv("TACITURN_CACHE", str(tmp_path / "cache"))
 
     def find(name: str) -> Path:
-        file = Path(os.environ.get("TACIT_DATA", "")) / name
-        if "TACIT_DATA" not in os.environ or not file.is_file():
-            pytest.skip(f"needs {name} in the folder TACIT_DATA")
+        file = Path(os.environ.get("TACITURN_DATA", "")) / name
+        if "TACITURN_DATA" not in os.environ or not file.is_file():
+            pytest.skip(f"needs {name} in the folder TACITURN_DATA")
         return file
 
     return find
 
 
 @pytest.fixture
-def tacit() -> RunTacit:
+def taciturn() -> Command:
     """Run the installed command line in a process of its own, as a user would."""
 
     def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from tacit.cli import main; main()"]
+        command = [sys.executable, "-c", "from taciturn.cli import main; main()"]
         defaults = {"capture_output": True, "text": True, "timeout": 60, "check": False}
         return subprocess.run([*command, *map(str, arguments)], **(defaults | options))
 

@@ -9,7 +9,7 @@ import scipy.sparse
 
 from benchmarks.native import FloatPass
 from benchmarks.report import Bar, Section, write
-from tacit.data.synthetic import synthetic_ratings
+from taciturn.data.synthetic import synthetic_ratings
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tacit.privacy.budget import Budget
-from tacit.privacy.certificate import Certificate
-from tacit.privacy.events import ExactRelease, PatternRelease
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.units import Unit
-from tests.conftest import RunTacit
-from tests.privacy.test_ledger import ITEMS, USERS
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import ExactRelease, PatternRelease
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.units import Unit
+from tests.accounting.test_ledger import ITEMS, USERS
+from tests.conftest import Command
 from tests.release.helpers import write_small
 
 ROOT = Path(__file__).parent.parent
@@ -39,11 +39,11 @@ CONSOLE = [
 
 
 @pytest.mark.parametrize("body", CONSOLE)
-def test_commands_print_what_is_shown(tacit: RunTacit, body: str) -> None:
+def test_commands_print_what_is_shown(taciturn: Command, body: str) -> None:
     command, _, expected = body.partition("\n")
     prompt, name, *arguments = shlex.split(command)
-    assert (prompt, name) == ("$", "tacit")
-    assert tacit(*arguments).stdout == expected
+    assert (prompt, name) == ("$", "taciturn")
+    assert taciturn(*arguments).stdout == expected
 
 
 RUN = [
@@ -72,7 +72,7 @@ def test_readme_figure_of_the_attacker() -> None:
 
 @pytest.fixture(scope="module")
 def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recipe for checking a certificate without Tacit, as a script."""
+    """The recipe for checking a certificate without Taciturn, as a script."""
     (body,) = [body for kind, body in blocks(ROOT / "docs" / "certificate.md") if kind == "python"]
     assert len([line for line in body.splitlines() if line.strip()]) <= 20
     file = tmp_path_factory.mktemp("recipe") / "check.py"
@@ -83,7 +83,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_recipe(recipe: Path, document: dict[str, object]) -> subprocess.CompletedProcess[str]:
     file = recipe.with_name("certificate.json")
     file.write_text(json.dumps(document))
-    # Isolated and without site packages: neither Tacit nor anything else can be imported.
+    # Isolated and without site packages: neither Taciturn nor anything else can be imported.
     command = [sys.executable, "-I", "-S", str(recipe), str(file)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tacit.audit.worlds import EPSILON, PAPER_EPSILON, Case, audited_solver, worst_pair
-from tacit.privacy.budget import Budget
+from taciturn.accounting.budget import Budget
+from taciturn.audit.worlds import EPSILON, PAPER_EPSILON, Case, audited_solver, worst_pair
 
 SOUND = ("als", "gradient", "bias", "input-perturbation")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, norm
 
-from tacit.audit import bounds
-from tacit.audit.one_run import best_guesses
-from tacit.errors import InvalidParameter
-from tacit.privacy.accounting import gaussian
+from taciturn.accounting import gaussian
+from taciturn.audit import bounds
+from taciturn.audit.one_run import best_guesses
+from taciturn.errors import InvalidParameter
 
 DELTA = 1e-5
 

@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import _core
-from tacit.audit import bounds
-from tacit.audit.attack import attack, mu_between
-from tacit.audit.one_run import (
+from taciturn import _core
+from taciturn.accounting import gaussian
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.units import Unit
+from taciturn.audit import bounds
+from taciturn.audit.attack import attack, mu_between
+from taciturn.audit.one_run import (
     SUSPECTED,
     audit_one_run,
     best_guesses,
@@ -17,18 +20,15 @@ from tacit.audit.one_run import (
     own_canaries,
     toss,
 )
-from tacit.audit.transcript import play, watch
-from tacit.audit.verdict import Verdict
-from tacit.audit.worlds import matching
-from tacit.data import load
-from tacit.errors import InvalidParameter
-from tacit.privacy import mechanism
-from tacit.privacy.accounting import gaussian
-from tacit.privacy.budget import Budget
-from tacit.privacy.noise.source import NoiseSource
-from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session
-from tacit.solvers.names import make_solver
+from taciturn.audit.transcript import play, watch
+from taciturn.audit.verdict import Verdict
+from taciturn.audit.worlds import matching
+from taciturn.data import load
+from taciturn.errors import InvalidParameter
+from taciturn.mechanisms import gate as mechanism
+from taciturn.mechanisms.noise import NoiseSource
+from taciturn.solvers.contract import Session
+from taciturn.solvers.names import make_solver
 from tests.audit.helpers import CONFIDENCE
 from tests.solvers.helpers import BUDGET, random_ratings
 

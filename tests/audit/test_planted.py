@@ -8,24 +8,26 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit import _core
-from tacit.audit.checks import check_runs
-from tacit.audit.two_worlds import Plan, View, audit_two_worlds
-from tacit.audit.verdict import Verdict
-from tacit.audit.worlds import chosen_pair
-from tacit.data import load
-from tacit.data.ratings import Ratings
-from tacit.errors import BudgetExceeded
-from tacit.privacy import clipped, mechanism, query
-from tacit.privacy.budget import Budget
-from tacit.privacy.events import Noise, Rows
-from tacit.privacy.grid import ValueGrid
-from tacit.privacy.noise.source import NoiseSource, SecureNoise
-from tacit.privacy.run_folder import RunFolder
-from tacit.solvers.bias import BiasSolver
-from tacit.solvers.contract import PLAIN, Fit, Session
-from tacit.solvers.names import make_solver
-from tacit.training import train
+from taciturn import _core
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.events import Noise, Rows
+from taciturn.audit.checks import check_runs
+from taciturn.audit.two_worlds import Plan, View, audit_two_worlds
+from taciturn.audit.verdict import Verdict
+from taciturn.audit.worlds import chosen_pair
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.errors import BudgetExceeded
+from taciturn.mechanisms import gate as mechanism
+from taciturn.mechanisms import query
+from taciturn.mechanisms.grid import ValueGrid
+from taciturn.mechanisms.noise import NoiseSource, SecureNoise
+from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.queries import residuals as clipped
+from taciturn.solvers.bias import BiasSolver
+from taciturn.solvers.contract import PLAIN, Fit, Session
+from taciturn.solvers.names import make_solver
+from taciturn.training.train import train
 from tests.audit.helpers import CONFIDENCE, case
 from tests.solvers.helpers import random_ratings
 

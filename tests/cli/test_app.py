@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import tacit as package
-from tests.conftest import RunTacit
+import taciturn as package
+from tests.conftest import Command
 
 COMMANDS = [
     *("", "demo", "doctor", "budget", "budget paper", "budget compose", "budget calibrate"),
@@ -19,28 +19,28 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches(tacit: RunTacit, command: str) -> None:
-    result = tacit(*command.split(), "--help")
+def test_help_teaches(taciturn: Command, command: str) -> None:
+    result = taciturn(*command.split(), "--help")
     assert result.returncode == 0 and result.stderr == ""
     if command not in ("", "budget"):
         assert "Example" in result.stdout
 
 
 @pytest.mark.parametrize("command", ["", "budget"])
-def test_no_command_shows_the_help(tacit: RunTacit, command: str) -> None:
-    result = tacit(*command.split())
+def test_no_command_shows_the_help(taciturn: Command, command: str) -> None:
+    result = taciturn(*command.split())
     assert result.returncode == 2
     assert "Usage" in result.stdout + result.stderr
 
 
-def test_version(tacit: RunTacit) -> None:
-    assert tacit("--version").stdout == f"tacit {package.__version__}\n"
+def test_version(taciturn: Command) -> None:
+    assert taciturn("--version").stdout == f"taciturn {package.__version__}\n"
 
 
 @pytest.mark.slow
-def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
+def test_demo_is_whole_and_quick(taciturn: Command) -> None:
     start = time.monotonic()
-    result = tacit("demo", timeout=120)
+    result = taciturn("demo", timeout=120)
     assert time.monotonic() - start < 60
     assert result.returncode == 0 and result.stderr == ""
     for phrase in ("non-private", "owner's view", "Privacy certificate: proven", "user 42"):
@@ -48,59 +48,59 @@ def test_demo_is_whole_and_quick(tacit: RunTacit) -> None:
 
 
 @pytest.mark.slow
-def test_demo_for_machines(tacit: RunTacit, tmp_path: Path) -> None:
-    document = json.loads(tacit("demo", "--json", "-o", tmp_path / "release").stdout)
+def test_demo_for_machines(taciturn: Command, tmp_path: Path) -> None:
+    document = json.loads(taciturn("demo", "--json", "-o", tmp_path / "release").stdout)
     assert document["certificate"]["status"] == "proven" and document["verified"]
     errors = document["rmse_test"]
     assert errors["non-private"] < errors["als"] < errors["bias"]
     assert len(document["items"]) == 5
-    assert tacit("verify", tmp_path / "release").returncode == 0
+    assert taciturn("verify", tmp_path / "release").returncode == 0
 
 
-def test_doctor(tacit: RunTacit) -> None:
-    document = json.loads(tacit("doctor", "--json").stdout)
-    assert document["tacit"] == package.__version__
+def test_doctor(taciturn: Command) -> None:
+    document = json.loads(taciturn("doctor", "--json").stdout)
+    assert document["taciturn"] == package.__version__
     assert document["instruction_set"] in ("portable", "avx512")
     assert document["packages"]["numpy"]
-    assert document["compiler"] in tacit("doctor").stdout
+    assert document["compiler"] in taciturn("doctor").stdout
 
 
-def test_any_terminal_will_do(tacit: RunTacit) -> None:
+def test_any_terminal_will_do(taciturn: Command) -> None:
     arguments = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
-    result = tacit(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    result = taciturn(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert result.returncode == 0 and "R?nyi" in result.stdout
 
 
-def test_a_full_disk_is_an_error_of_one_line(tacit: RunTacit) -> None:
+def test_a_full_disk_is_an_error_of_one_line(taciturn: Command) -> None:
     with Path("/dev/full").open("w") as full:
-        result = tacit("doctor", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        result = taciturn("doctor", capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert result.returncode == 2
     assert result.stderr == "error: cannot write the output: No space left on device\n"
 
 
 def test_a_bug_shows_its_kind_only(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    from tacit.cli import app, doctor
+    from taciturn.cli import app, doctor
 
     def broken(name: str) -> str:
         raise RuntimeError("somebody's rating")
 
-    monkeypatch.delenv("TACIT_DEBUG", raising=False)
+    monkeypatch.delenv("TACITURN_DEBUG", raising=False)
     monkeypatch.setattr(doctor, "_version", broken)
     assert app.run(["doctor"]) == 2
     assert capsys.readouterr().err.startswith("error: internal error (RuntimeError)")
-    monkeypatch.setenv("TACIT_DEBUG", "1")
+    monkeypatch.setenv("TACITURN_DEBUG", "1")
     with pytest.raises(RuntimeError):
         app.run(["doctor"])
 
 
-def test_messages_cannot_paint_the_terminal(tacit: RunTacit) -> None:
-    result = tacit("budget", "compose", "\x1b[2J\nfake")
+def test_messages_cannot_paint_the_terminal(taciturn: Command) -> None:
+    result = taciturn("budget", "compose", "\x1b[2J\nfake")
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1 and "\x1b" not in result.stderr
 
 
 def test_a_closed_pipe_is_not_complained_about() -> None:
-    code = "from tacit.cli import main; main()"
+    code = "from taciturn.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -111,8 +111,8 @@ def test_a_closed_pipe_is_not_complained_about() -> None:
     process.wait(timeout=60)
 
 
-def test_the_installed_script_runs(tacit: RunTacit) -> None:
+def test_the_installed_script_runs(taciturn: Command) -> None:
     from importlib.metadata import entry_points
 
-    (script,) = entry_points(group="console_scripts", name="tacit")
-    assert script.load() is __import__("tacit.cli", fromlist=["main"]).main
+    (script,) = entry_points(group="console_scripts", name="taciturn")
+    assert script.load() is __import__("taciturn.cli", fromlist=["main"]).main

@@ -1,4 +1,4 @@
-"""`tacit audit` end to end, in a process of its own."""
+"""`taciturn audit` end to end, in a process of its own."""
 
 import json
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.release.read import load_release
-from tests.conftest import RunTacit
+from taciturn.release.read import load_release
+from tests.conftest import Command
 from tests.solvers.helpers import random_ratings
 
 Audit = Callable[..., subprocess.CompletedProcess[str]]
@@ -27,11 +27,11 @@ KEYS = {
 
 
 @pytest.fixture
-def audit(tacit: RunTacit) -> Audit:
-    """Run `tacit audit` and check its exit code."""
+def audit(taciturn: Command) -> Audit:
+    """Run `taciturn audit` and check its exit code."""
 
     def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-        result = tacit("audit", *arguments, timeout=120)
+        result = taciturn("audit", *arguments, timeout=120)
         assert result.returncode == code, result.stderr
         return result
 
@@ -90,17 +90,17 @@ def test_one_run_and_attack(audit: Audit, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_release_tells_what_to_audit(tacit: RunTacit, audit: Audit, tmp_path: Path) -> None:
+def test_a_release_tells_what_to_audit(taciturn: Command, audit: Audit, tmp_path: Path) -> None:
     ratings, release = tmp_path / "ratings.csv", tmp_path / "release"
     random_ratings(1).to_frame().write_csv(ratings)
     options = ("--scale", "1:5:1", "--solver", "bias", "--epsilon", "3", "-o", str(release))
-    tacit("train", str(ratings), *options)
+    taciturn("train", str(ratings), *options)
     arguments = ("two-worlds", "--like", release, "--runs", "50", "--json")
     facts = json.loads(audit(*arguments, "--confidence", "0.9999").stdout)
     assert facts["solver"] == "bias" and facts["settings"]["regularization"] == 1
     assert facts["claimed_epsilon"] == pytest.approx(3, rel=1e-3)
     paper = tmp_path / "paper"
-    tacit("train", ratings, "--scale", "1:5:1", "--solver", "paper", "--epsilon", 1, "-o", paper)
+    taciturn("train", ratings, "--scale", "1:5:1", "--solver", "paper", "--epsilon", 1, "-o", paper)
     sure = ("--scale", "1:5:1", "--confidence", "0.999999", "--json")
     run = audit("one-run", ratings, "--like", paper, *sure)
     assert json.loads(run.stdout)["claimed_mu"] == load_release(paper).certificate.mu

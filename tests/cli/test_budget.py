@@ -1,4 +1,4 @@
-"""`tacit budget` end to end, in a process of its own."""
+"""`taciturn budget` end to end, in a process of its own."""
 
 import json
 from pathlib import Path
@@ -6,24 +6,24 @@ from typing import Any
 
 import pytest
 
-from tacit.privacy.accounting.accounts import account, steps_of
-from tacit.privacy.certificate import Certificate
-from tacit.privacy.events import ExactRelease
-from tacit.privacy.ledger import Ledger
-from tacit.privacy.units import Unit
-from tests.conftest import RunTacit
-from tests.privacy.test_ledger import ITEMS, MEAN, USERS
+from taciturn.accounting.accounts import account, steps_of
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import ExactRelease
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.units import Unit
+from tests.accounting.test_ledger import ITEMS, MEAN, USERS
+from tests.conftest import Command
 
 
-def parsed(tacit: RunTacit, *arguments: object) -> dict[str, Any]:
-    result = tacit(*arguments, "--json")
+def parsed(taciturn: Command, *arguments: object) -> dict[str, Any]:
+    result = taciturn(*arguments, "--json")
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
 
 
-def test_paper(tacit: RunTacit) -> None:
+def test_paper(taciturn: Command) -> None:
     call = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
-    document = parsed(tacit, *call)
+    document = parsed(taciturn, *call)
     assert f"{document['epsilon_paper']:.4f}" == "13.1837"
     assert f"{document['alpha']:.4f}" == "3.1523"
     assert f"{document['mu']:.6f}" == "2.229502"
@@ -31,13 +31,13 @@ def test_paper(tacit: RunTacit) -> None:
     assert document["epsilon_zcdp"] == pytest.approx(document["epsilon_paper"], rel=1e-12)
     assert document["epsilon_rdp"] < document["epsilon_zcdp"] < document["epsilon_advanced"]
     assert document["warnings"] == []
-    people = tacit(*call)
+    people = taciturn(*call)
     assert people.returncode == 0 and people.stderr == ""
     assert "11.437993" in people.stdout and "13.183663" in people.stdout
 
 
-def test_paper_warns_where_its_theorem_does_not_hold(tacit: RunTacit) -> None:
-    result = tacit(
+def test_paper_warns_where_its_theorem_does_not_hold(taciturn: Command) -> None:
+    result = taciturn(
         *"budget paper --epsilon-i 2 --delta-i 0.01 --iterations 3 --delta 1e-5 --json".split()
     )
     assert result.returncode == 0
@@ -49,22 +49,22 @@ def test_paper_warns_where_its_theorem_does_not_hold(tacit: RunTacit) -> None:
     ("epsilon", "mu", "multiplier"),
     [(1, "0.26805112", "3.7306316"), (10, "2.0004456", "0.49988862")],
 )
-def test_calibrate(tacit: RunTacit, epsilon: int, mu: str, multiplier: str) -> None:
+def test_calibrate(taciturn: Command, epsilon: int, mu: str, multiplier: str) -> None:
     call = ["budget", "calibrate", "--epsilon", epsilon, "--delta", "1e-5"]
-    document = parsed(tacit, *call)
+    document = parsed(taciturn, *call)
     assert f"{document['mu']:.8g}" == mu
     assert f"{document['noise_multiplier']:.8g}" == multiplier
-    shown = dict(line.split()[:2] for line in tacit(*call).stdout.splitlines()[1:])
+    shown = dict(line.split()[:2] for line in taciturn(*call).stdout.splitlines()[1:])
     assert shown["mu"].startswith(mu[:8]) and float(shown["mu"]) <= document["mu"]
     # Whoever copies the number from the table gets more noise, not less.
     assert float(shown["noise_multiplier"]) >= document["noise_multiplier"]
-    many = parsed(tacit, *call, "--count", 100)
+    many = parsed(taciturn, *call, "--count", 100)
     assert many["noise_multiplier"] == pytest.approx(10 * document["noise_multiplier"], rel=1e-12)
 
 
-def test_compose_multipliers(tacit: RunTacit) -> None:
+def test_compose_multipliers(taciturn: Command) -> None:
     document = parsed(
-        tacit,
+        taciturn,
         *"budget compose --noise-multiplier 5 --count 60 --noise-multiplier 2 --count 3".split(),
         *"--delta 1e-6".split(),
     )
@@ -74,59 +74,59 @@ def test_compose_multipliers(tacit: RunTacit) -> None:
         assert document[name] == getattr(expected, name)
 
 
-def test_compose_releases(tacit: RunTacit, tmp_path: Path) -> None:
+def test_compose_releases(taciturn: Command, tmp_path: Path) -> None:
     folder, file = tmp_path / "release", tmp_path / "ledger.json"
     folder.mkdir()
     first, second = Ledger([ITEMS]), Ledger([USERS, MEAN])
     Certificate.from_ledger(first, 1e-5).save(folder / "certificate.json")
     second.save(file)
-    document = parsed(tacit, "budget", "compose", folder, file)
+    document = parsed(taciturn, "budget", "compose", folder, file)
     expected = Certificate.from_ledger(Ledger([ITEMS, USERS, MEAN]), 1e-5)
     assert document["status"] == "proven" and document["unit"] == "value"
     assert document["epsilon"] == expected.epsilon
     assert document["epsilon_exact"] == pytest.approx(expected.epsilon, rel=1e-9)
     assert [each["mu"] for each in document["releases"]] == [first.spend().mu, second.spend().mu]
-    people = tacit("budget", "compose", folder, file)
+    people = taciturn("budget", "compose", folder, file)
     assert "2 release(s) of the same data" in people.stdout and people.stderr == ""
 
-    twice = tacit("budget", "compose", folder, folder)
+    twice = taciturn("budget", "compose", folder, folder)
     assert twice.returncode == 2 and "same run" in twice.stderr
 
 
-def test_compose_with_a_release_that_hides_nothing(tacit: RunTacit, tmp_path: Path) -> None:
+def test_compose_with_a_release_that_hides_nothing(taciturn: Command, tmp_path: Path) -> None:
     Ledger([ITEMS]).save(tmp_path / "a.json")
     Ledger([ExactRelease(purpose="the mean", unit=Unit.VALUE)]).save(tmp_path / "b.json")
-    result = tacit("budget", "compose", tmp_path / "a.json", tmp_path / "b.json", "--json")
+    result = taciturn("budget", "compose", tmp_path / "a.json", tmp_path / "b.json", "--json")
     document = json.loads(result.stdout)
     assert document["status"] == "none" and document["epsilon"] is document["mu"] is None
     assert document["releases"][0]["status"] == "proven"
     assert "released without noise: the mean" in result.stderr
-    people = tacit("budget", "compose", tmp_path / "a.json", tmp_path / "b.json")
+    people = taciturn("budget", "compose", tmp_path / "a.json", tmp_path / "b.json")
     assert "together: no guarantee" in people.stdout
 
 
-def test_compose_notices_a_forged_certificate(tacit: RunTacit, tmp_path: Path) -> None:
+def test_compose_notices_a_forged_certificate(taciturn: Command, tmp_path: Path) -> None:
     document = Certificate.from_ledger(Ledger([ITEMS]), 1e-5).to_dict()
     document["statement"]["epsilon"] /= 2
     file = tmp_path / "certificate.json"
     file.write_text(json.dumps(document))
-    result = tacit("budget", "compose", file)
+    result = taciturn("budget", "compose", file)
     assert result.returncode == 1
     assert result.stderr.startswith(f"error: {file}: the certificate does not follow")
 
 
 @pytest.mark.parametrize("name", ["curve.png", "curve.svg", "curve.PDF"])
-def test_plot(tacit: RunTacit, tmp_path: Path, name: str) -> None:
+def test_plot(taciturn: Command, tmp_path: Path, name: str) -> None:
     call = "budget compose --noise-multiplier 5 --count 300 --noise-multiplier 9 --count 2".split()
     file = tmp_path / name
-    result = tacit(*call, "--plot", file)
+    result = taciturn(*call, "--plot", file)
     assert result.returncode == 0, result.stderr
     assert file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml", b"%PDF-")
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_plot_of_one_release_shows_a_point(tmp_path: Path) -> None:
-    from tacit.privacy.plots import plot_accountants
+    from taciturn.accounting.plots import plot_accountants
 
     plot_accountants(tmp_path / "one.svg", [(0.5, 1)], 1e-5)
     plot_accountants(tmp_path / "free.svg", [(0.01, 5)], 0.1)  # all of it costs ε = 0
@@ -134,11 +134,11 @@ def test_a_plot_of_one_release_shows_a_point(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_plot_errors_leave_nothing_behind(tacit: RunTacit, tmp_path: Path) -> None:
+def test_plot_errors_leave_nothing_behind(taciturn: Command, tmp_path: Path) -> None:
     call = "budget calibrate --epsilon 1 --plot".split()
     names = ["curve.txt", "curve", "curve.pgf", "absent/curve.png", f"{'a' * 253}.png"]
     for target in (tmp_path / name for name in names):
-        result = tacit(*call, target)
+        result = taciturn(*call, target)
         assert result.returncode == 2
         assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -178,8 +178,8 @@ COMPOSE = "budget compose --noise-multiplier 5 --count 10 --delta 1e-5"
         "--unknown",
     ],
 )
-def test_bad_input_gets_one_line_and_exit_code_2(tacit: RunTacit, call: str) -> None:
-    result = tacit(*call.split())
+def test_bad_input_gets_one_line_and_exit_code_2(taciturn: Command, call: str) -> None:
+    result = taciturn(*call.split())
     assert result.returncode == 2
     assert result.stdout == ""
     assert result.stderr.startswith("error: ")

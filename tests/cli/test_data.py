@@ -1,4 +1,4 @@
-"""`tacit data` end to end, in a process of its own."""
+"""`taciturn data` end to end, in a process of its own."""
 
 import json
 import os
@@ -8,40 +8,40 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import RunTacit
+from tests.conftest import Command
 
 
-def test_list(tacit: RunTacit) -> None:
+def test_list(taciturn: Command) -> None:
     sets = {
-        each["name"]: each for each in json.loads(tacit("data", "list", "--json").stdout)["sets"]
+        each["name"]: each for each in json.loads(taciturn("data", "list", "--json").stdout)["sets"]
     }
     assert list(sets) == [
         *("ml-100k", "ml-1m", "ml-10m", "ml-20m", "ml-25m", "ml-latest-small"),
         *("netflix", "anime"),
     ]
     assert sets["ml-1m"]["scale"] == "1:5:1" and sets["anime"]["url"] is None
-    assert "synthetic:100m" in tacit("data", "list").stdout
+    assert "synthetic:100m" in taciturn("data", "list").stdout
 
 
-def test_info_of_a_file(tacit: RunTacit, tmp_path: Path) -> None:
+def test_info_of_a_file(taciturn: Command, tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text("who,what,how\nann,x,5\nbob,x,1\nann,y,2\n")
     call = ["data", "info", file, "--scale", "1:5:1", "--columns", "user=who,item=what,rating=how"]
-    facts = json.loads(tacit(*call, "--json", "--user", "ann", "--item", "y").stdout)
+    facts = json.loads(taciturn(*call, "--json", "--user", "ann", "--item", "y").stdout)
     assert facts["view"] == "owner"
     assert (facts["ratings"], facts["users"], facts["items"]) == (3, 2, 2)
     assert facts["mean"] == pytest.approx(8 / 3)
     assert facts["distribution"] == {"1": 1, "2": 1, "5": 1}
     assert facts["ratings_of_user"] == 2 and facts["ratings_of_item"] == 1
-    people = tacit(*call)
+    people = taciturn(*call)
     assert "the owner's view, exact and not for publication" in people.stdout
 
 
-def test_ids_are_parsed_as_the_columns_type(tacit: RunTacit) -> None:
+def test_ids_are_parsed_as_the_columns_type(taciturn: Command) -> None:
     call = ["data", "info", "synthetic:10k", "--json"]
-    assert json.loads(tacit(*call, "--user", "7").stdout)["ratings_of_user"] > 0
+    assert json.loads(taciturn(*call, "--user", "7").stdout)["ratings_of_user"] > 0
     for user in ("seven", "0", "99999999999999999999999"):
-        result = tacit(*call, "--user", user)
+        result = taciturn(*call, "--user", user)
         assert result.returncode == 2 and result.stderr.count("\n") == 1
 
 
@@ -61,18 +61,18 @@ def test_ids_are_parsed_as_the_columns_type(tacit: RunTacit) -> None:
         ["data", "info", "synthetic:7"],
     ],
 )
-def test_bad_input(tacit: RunTacit, tmp_path: Path, arguments: list[str]) -> None:
+def test_bad_input(taciturn: Command, tmp_path: Path, arguments: list[str]) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text("user,item,rating\n1,2,3\n1,2,4\n")
-    result = tacit(*(argument.format(file=file) for argument in arguments))
+    result = taciturn(*(argument.format(file=file) for argument in arguments))
     assert result.returncode == 2 and result.stdout == ""
     assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
 
 
-def test_a_set_that_is_not_here(tacit: RunTacit, tmp_path: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "TACIT_DATA"}
-    environment |= {"TACIT_CACHE": str(tmp_path), "TACIT_MIRROR": "http://127.0.0.1:9"}
-    result = tacit("data", "info", "anime", env=environment)
+def test_a_set_that_is_not_here(taciturn: Command, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "TACITURN_DATA"}
+    environment |= {"TACITURN_CACHE": str(tmp_path), "TACITURN_MIRROR": "http://127.0.0.1:9"}
+    result = taciturn("data", "info", "anime", env=environment)
     assert result.returncode == 2 and "Kaggle" in result.stderr
 
 
@@ -83,11 +83,11 @@ def test_a_set_that_is_not_here(tacit: RunTacit, tmp_path: Path) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_any_file_is_read_or_refused(
-    tacit: RunTacit, tmp_path: Path, content: bytes, ending: str
+    taciturn: Command, tmp_path: Path, content: bytes, ending: str
 ) -> None:
     file = tmp_path / f"fuzz.{ending}"
     file.write_bytes(content)
-    result = tacit("data", "info", file, "--scale", "1:5", "--json")
+    result = taciturn("data", "info", file, "--scale", "1:5", "--json")
     assert result.returncode in (0, 2) and "Traceback" not in result.stderr
     if result.returncode == 0:
         json.loads(result.stdout)

@@ -9,16 +9,16 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-import tacit as library
-from tacit.errors import InvalidParameter
-from tacit.privacy.budget import Budget
-from tacit.privacy.certificate import Certificate
-from tacit.privacy.run_folder import RunFolder
-from tacit.solvers.als import AlsSolver
-from tacit.solvers.bias import BiasSolver
-from tacit.solvers.contract import Session
-from tacit.training import train
-from tests.conftest import RunTacit
+import taciturn as library
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.certificate import Certificate
+from taciturn.errors import InvalidParameter
+from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.solvers.als.solver import AlsSolver
+from taciturn.solvers.bias import BiasSolver
+from taciturn.solvers.contract import Session
+from taciturn.training.train import train
+from tests.conftest import Command
 from tests.solvers.helpers import random_ratings
 
 BUDGET = Budget.from_epsilon(1, 1e-5)
@@ -37,8 +37,10 @@ def bias(file: Path, out: Path, *options: object) -> list[object]:
 
 
 @pytest.mark.parametrize("delta", ["0.11", "0.5"])
-def test_a_large_delta_is_refused(tacit: RunTacit, file: Path, tmp_path: Path, delta: str) -> None:
-    result = tacit(*bias(file, tmp_path / "r", "--delta", delta))
+def test_a_large_delta_is_refused(
+    taciturn: Command, file: Path, tmp_path: Path, delta: str
+) -> None:
+    result = taciturn(*bias(file, tmp_path / "r", "--delta", delta))
     assert result.returncode == 2 and "at most 0.1" in result.stderr
     assert not (tmp_path / "r").exists()
     with pytest.raises(InvalidParameter, match=r"at most 0\.1"):
@@ -49,41 +51,41 @@ def test_a_large_delta_is_refused(tacit: RunTacit, file: Path, tmp_path: Path, d
 
 @pytest.mark.parametrize("unit", ["value", "rating", "user"])
 def test_the_owner_is_warned_of_a_delta_above_one_over_users(
-    tacit: RunTacit, file: Path, tmp_path: Path, unit: str
+    taciturn: Command, file: Path, tmp_path: Path, unit: str
 ) -> None:
-    loose = tacit(*bias(file, tmp_path / "a", "--unit", unit, "--delta", "0.05"))
+    loose = taciturn(*bias(file, tmp_path / "a", "--unit", unit, "--delta", "0.05"))
     assert loose.returncode == 0 and "1/40" in loose.stderr and "owner" in loose.stderr
-    tight = tacit(*bias(file, tmp_path / "b", "--unit", unit))
+    tight = taciturn(*bias(file, tmp_path / "b", "--unit", unit))
     assert tight.returncode == 0 and "1/40" not in tight.stderr
 
 
 @pytest.mark.parametrize("policy", ["last", "mean"])
-def test_merging_is_noted(tacit: RunTacit, file: Path, tmp_path: Path, policy: str) -> None:
+def test_merging_is_noted(taciturn: Command, file: Path, tmp_path: Path, policy: str) -> None:
     options = ["--unit", "rating", "--duplicates", policy]
-    merged = tacit(*bias(file, tmp_path / "a", *options))
+    merged = taciturn(*bias(file, tmp_path / "a", *options))
     assert merged.returncode == 0 and "after merging" in " ".join(merged.stderr.split())
-    assert "after merging" not in tacit(*bias(file, tmp_path / "b")).stderr
+    assert "after merging" not in taciturn(*bias(file, tmp_path / "b")).stderr
     certificate = json.loads((tmp_path / "a" / "certificate.json").read_text())["certificate"]
     assert any("(user, item) pair" in note for note in certificate["notes"])
 
 
-def test_filtering_is_noted(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
-    dropped = tacit(*bias(file, tmp_path / "a", "--missing", "drop"))
+def test_filtering_is_noted(taciturn: Command, file: Path, tmp_path: Path) -> None:
+    dropped = taciturn(*bias(file, tmp_path / "a", "--missing", "drop"))
     assert dropped.returncode == 0 and "before training" in " ".join(dropped.stderr.split())
 
 
 def test_dropping_by_value_is_refused_where_the_pattern_is_published(
-    tacit: RunTacit, file: Path, tmp_path: Path
+    taciturn: Command, file: Path, tmp_path: Path
 ) -> None:
-    refused = tacit(*bias(file, tmp_path / "a", "--outside", "drop"))
+    refused = taciturn(*bias(file, tmp_path / "a", "--outside", "drop"))
     assert refused.returncode == 2 and "--pattern-is-public" in refused.stderr
-    dry = tacit(*bias(file, tmp_path / "a", "--outside", "drop", "--dry-run"))
+    dry = taciturn(*bias(file, tmp_path / "a", "--outside", "drop", "--dry-run"))
     assert dry.returncode == 2 and not (tmp_path / "a").exists()
-    public = tacit(*bias(file, tmp_path / "a", "--outside", "drop", "--pattern-is-public"))
+    public = taciturn(*bias(file, tmp_path / "a", "--outside", "drop", "--pattern-is-public"))
     assert public.returncode == 0, public.stderr
-    hidden = tacit(*bias(file, tmp_path / "b", "--outside", "drop", "--unit", "rating"))
+    hidden = taciturn(*bias(file, tmp_path / "b", "--outside", "drop", "--unit", "rating"))
     assert hidden.returncode == 0, hidden.stderr
-    clipped = tacit(*bias(file, tmp_path / "c", "--outside", "clip"))
+    clipped = taciturn(*bias(file, tmp_path / "c", "--outside", "clip"))
     assert clipped.returncode == 0, clipped.stderr
 
 
@@ -109,32 +111,32 @@ def random_matrix() -> np.ndarray:
     return random.integers(1, 6, (20, 10)) * (random.random((20, 10)) < 0.5)
 
 
-def test_everything_exact_is_marked_in_json(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+def test_everything_exact_is_marked_in_json(taciturn: Command, file: Path, tmp_path: Path) -> None:
     """Seconds and memory depend on how many ratings there are."""
-    trained = json.loads(tacit(*bias(file, tmp_path / "r", "--json", "--holdout", "0.2")).stdout)
+    trained = json.loads(taciturn(*bias(file, tmp_path / "r", "--json", "--holdout", "0.2")).stdout)
     assert trained["view"] == "owner" and trained["seconds"] > 0 and trained["rmse_test"] > 0
-    dry = json.loads(tacit(*bias(file, tmp_path / "d", "--json", "--dry-run")).stdout)
+    dry = json.loads(taciturn(*bias(file, tmp_path / "d", "--json", "--dry-run")).stdout)
     assert dry["view"] == "owner" and dry["memory_bytes"] > 0
 
 
 @pytest.mark.parametrize("kind", ["one-run", "attack", "two-worlds"])
-def test_audits_are_marked_in_json(tacit: RunTacit, kind: str) -> None:
+def test_audits_are_marked_in_json(taciturn: Command, kind: str) -> None:
     count = {"one-run": "--canaries", "attack": "--targets", "two-worlds": "--runs"}[kind]
-    result = tacit("audit", kind, "--solver", "bias", count, 40, "--json")
+    result = taciturn("audit", kind, "--solver", "bias", count, 40, "--json")
     assert json.loads(result.stdout)["view"] == "owner", result.stderr
 
 
 @pytest.mark.parametrize("unit", ["value", "user"])
 def test_an_audit_like_a_release_audits_its_epsilon(
-    tacit: RunTacit, file: Path, tmp_path: Path, unit: str
+    taciturn: Command, file: Path, tmp_path: Path, unit: str
 ) -> None:
-    assert tacit(*bias(file, tmp_path / "r", "--unit", unit)).returncode == 0
-    stated = json.loads(tacit("verify", tmp_path / "r", "--json").stdout)["epsilon"]
-    audit = tacit("audit", "two-worlds", "--like", tmp_path / "r", "--runs", 20, "--json")
+    assert taciturn(*bias(file, tmp_path / "r", "--unit", unit)).returncode == 0
+    stated = json.loads(taciturn("verify", tmp_path / "r", "--json").stdout)["epsilon"]
+    audit = taciturn("audit", "two-worlds", "--like", tmp_path / "r", "--runs", 20, "--json")
     assert json.loads(audit.stdout)["claimed_epsilon"] == pytest.approx(stated, rel=1e-7)
 
 
-def test_compose_prints_the_certified_total(tacit: RunTacit, tmp_path: Path) -> None:
+def test_compose_prints_the_certified_total(taciturn: Command, tmp_path: Path) -> None:
     """Rounded up, and with the charge for the sampler, which is large here on purpose."""
     ledgers = []
     for number in range(2):
@@ -146,56 +148,60 @@ def test_compose_prints_the_certified_total(tacit: RunTacit, tmp_path: Path) -> 
     paths = [tmp_path / f"{number}.json" for number in range(2)]
     total = Certificate.from_ledger(library.combine(ledgers), 1e-5).epsilon
     assert total is not None
-    text = tacit("budget", "compose", *paths).stdout
+    text = taciturn("budget", "compose", *paths).stdout
     (line,) = [line.split() for line in text.splitlines() if line.strip().startswith("epsilon ")]
     assert total <= float(line[1]) < total + 1.1e-6
-    document = json.loads(tacit("budget", "compose", *paths, "--json").stdout)
+    document = json.loads(taciturn("budget", "compose", *paths, "--json").stdout)
     assert document["epsilon"] == total
     # The ideal total, to nearest, would be below.
     assert document["epsilon_exact"] < total - 1e-5
 
 
-def test_compose_takes_what_its_help_names(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
-    assert tacit(*bias(file, tmp_path / "r")).returncode == 0
-    whole = tacit("budget", "compose", tmp_path / "r").stdout.splitlines()[-2:]
-    part = tacit("budget", "compose", tmp_path / "r" / "certificate.json").stdout.splitlines()[-2:]
+def test_compose_takes_what_its_help_names(taciturn: Command, file: Path, tmp_path: Path) -> None:
+    assert taciturn(*bias(file, tmp_path / "r")).returncode == 0
+    whole = taciturn("budget", "compose", tmp_path / "r").stdout.splitlines()[-2:]
+    part = taciturn("budget", "compose", tmp_path / "r" / "certificate.json").stdout.splitlines()[
+        -2:
+    ]
     assert whole == part
     folder = RunFolder.create(tmp_path / "run", data=[])
     BiasSolver().fit(random_ratings(), BUDGET, Session(folder=folder))
     folder.close()
-    result = tacit("budget", "compose", tmp_path / "run" / "ledger.jsonl")
+    result = taciturn("budget", "compose", tmp_path / "run" / "ledger.jsonl")
     assert result.returncode == 0 and "certified" in result.stdout
 
 
-def test_a_bad_seed_leaves_nothing(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+def test_a_bad_seed_leaves_nothing(taciturn: Command, file: Path, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
-    result = tacit(*bias(file, tmp_path / "r", "--seed", "-1"))
+    result = taciturn(*bias(file, tmp_path / "r", "--seed", "-1"))
     assert result.returncode == 2 and "counts" not in result.stderr
     assert set(tmp_path.iterdir()) == before
 
 
-def test_a_list_and_a_type_of_items_contradict(tacit: RunTacit, file: Path, tmp_path: Path) -> None:
+def test_a_list_and_a_type_of_items_contradict(
+    taciturn: Command, file: Path, tmp_path: Path
+) -> None:
     (tmp_path / "items.csv").write_text("item_id\n" + "\n".join(map(str, range(100, 112))) + "\n")
     options = ["--items-universe", tmp_path / "items.csv", "--item-id-type", "text"]
-    result = tacit(*bias(file, tmp_path / "r", *options))
+    result = taciturn(*bias(file, tmp_path / "r", *options))
     assert result.returncode == 2 and "leave out --item-id-type" in result.stderr
 
 
-def test_a_data_folder_that_is_none_is_an_error(tacit: RunTacit, tmp_path: Path) -> None:
+def test_a_data_folder_that_is_none_is_an_error(taciturn: Command, tmp_path: Path) -> None:
     import os
 
     for folder in (tmp_path / "absent", tmp_path / "file"):
         (tmp_path / "file").write_text("")
-        environment = os.environ | {"TACIT_DATA": str(folder), "TACIT_CACHE": str(tmp_path)}
-        result = tacit("data", "info", "ml-100k", env=environment)
-        assert result.returncode == 2 and "TACIT_DATA" in result.stderr
+        environment = os.environ | {"TACITURN_DATA": str(folder), "TACITURN_CACHE": str(tmp_path)}
+        result = taciturn("data", "info", "ml-100k", env=environment)
+        assert result.returncode == 2 and "TACITURN_DATA" in result.stderr
         assert "not a folder" in result.stderr
-        listed = tacit("data", "list", env=environment)
-        assert listed.returncode == 2 and "TACIT_DATA" in listed.stderr
+        listed = taciturn("data", "list", env=environment)
+        assert listed.returncode == 2 and "TACITURN_DATA" in listed.stderr
 
 
 def test_input_perturbation_records_ratings_as_rows() -> None:
-    from tacit.solvers.names import make_solver
+    from taciturn.solvers.names import make_solver
 
     fit = make_solver("input-perturbation", factors=2).fit(random_ratings(), BUDGET)
     (event,) = fit.ledger.events
@@ -207,6 +213,7 @@ def test_input_perturbation_records_ratings_as_rows() -> None:
 def test_a_group_beyond_what_is_proven_has_no_charge() -> None:
     event = library.GaussianRelease(
         purpose="a table",
+        proof="user.md#claim",
         unit="user",
         sensitivity=1.0,
         noise_scale=1.0,

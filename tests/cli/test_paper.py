@@ -1,4 +1,4 @@
-"""`tacit paper` from end to end, on a small stand-in for the anime set and on real data."""
+"""`taciturn paper` from end to end, on a small stand-in for the anime set and on real data."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import RunTacit
-from tests.paper.helpers import write_anime
+from tests.conftest import Command
+from tests.reproduction.helpers import write_anime
 
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TACIT_DATA", str(write_anime(tmp_path / "data")))
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TACITURN_DATA", str(write_anime(tmp_path / "data")))
+    monkeypatch.setenv("TACITURN_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
@@ -28,8 +28,8 @@ def points(folder: Path, number: int) -> list[dict[str, Any]]:
     return document["points"]
 
 
-def test_figures_of_epsilon_take_no_data(tacit: RunTacit, tmp_path: Path) -> None:
-    result = tacit("paper", "figure", "10-12", "22", "-o", tmp_path / "figures", "--json")
+def test_figures_of_epsilon_take_no_data(taciturn: Command, tmp_path: Path) -> None:
+    result = taciturn("paper", "figure", "10-12", "22", "-o", tmp_path / "figures", "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert [each["figure"] for each in document["figures"]] == [10, 11, 12, 22]
@@ -41,9 +41,9 @@ def test_figures_of_epsilon_take_no_data(tacit: RunTacit, tmp_path: Path) -> Non
     assert max(point["x"] for point in found) == 60
 
 
-def test_times_are_beside_the_papers(tacit: RunTacit, stand_in: Path) -> None:
+def test_times_are_beside_the_papers(taciturn: Command, stand_in: Path) -> None:
     out = stand_in / "figures"
-    result = tacit("paper", "figure", "18", "--max-factors", "12", "-o", out)
+    result = taciturn("paper", "figure", "18", "--max-factors", "12", "-o", out)
     assert result.returncode == 0, result.stderr
     found = points(out, 18)
     assert [(point["series"], point["x"]) for point in found] == [
@@ -53,9 +53,9 @@ def test_times_are_beside_the_papers(tacit: RunTacit, stand_in: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_figure_a_report_and_what_is_kept(tacit: RunTacit, stand_in: Path) -> None:
+def test_a_figure_a_report_and_what_is_kept(taciturn: Command, stand_in: Path) -> None:
     out = stand_in / "figures"
-    result = tacit("paper", "figure", "6", "-o", out, timeout=300)
+    result = taciturn("paper", "figure", "6", "-o", out, timeout=300)
     assert result.returncode == 0, result.stderr
     found = points(out, 6)
     quantities = {"rmse", "rmse_test", "epsilon_paper", "epsilon_exact"}
@@ -64,7 +64,7 @@ def test_a_figure_a_report_and_what_is_kept(tacit: RunTacit, stand_in: Path) -> 
     assert all("paper" not in point for point in found if point["quantity"] == "rmse")
     kept = {file: file.stat().st_mtime_ns for file in (stand_in / "cache" / "paper").iterdir()}
     assert len(kept) == 12
-    again = tacit("paper", "report", "3", "-o", out, "--json", timeout=300)
+    again = taciturn("paper", "report", "3", "-o", out, "--json", timeout=300)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["figures"] == [3, 6]
     assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
@@ -76,9 +76,9 @@ def test_a_figure_a_report_and_what_is_kept(tacit: RunTacit, stand_in: Path) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_reproduction_goes_on(
-    tacit: RunTacit, stand_in: Path, sign: signal.Signals
+    taciturn: Command, stand_in: Path, sign: signal.Signals
 ) -> None:
-    command = [sys.executable, "-c", "from tacit.cli import main; main()"]
+    command = [sys.executable, "-c", "from taciturn.cli import main; main()"]
     arguments = ["paper", "figure", "6", "-o", str(stand_in / "figures"), "--jobs", "2"]
     process = subprocess.Popen(
         [*command, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -102,7 +102,7 @@ def test_an_interrupted_reproduction_goes_on(
         pytest.fail("processes are left behind")
     kept = {file: file.stat().st_mtime_ns for file in cells.glob("*.json")}
     assert 0 < len(kept) < 12
-    result = tacit(*arguments, timeout=300)
+    result = taciturn(*arguments, timeout=300)
     assert result.returncode == 0, result.stderr
     assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
 
@@ -129,17 +129,17 @@ def test_an_interrupted_reproduction_goes_on(
     ],
 )
 def test_misuse_says_what_was_expected(
-    tacit: RunTacit, stand_in: Path, arguments: list[str], message: str
+    taciturn: Command, stand_in: Path, arguments: list[str], message: str
 ) -> None:
-    result = tacit("paper", *arguments, cwd=stand_in)
+    result = taciturn("paper", *arguments, cwd=stand_in)
     assert result.returncode == 2
     assert message in result.stderr and result.stderr.count("\n") == 1
     assert result.stdout == ""
 
 
-def test_a_leak_in_words_and_in_json(tacit: RunTacit, tmp_path: Path) -> None:
+def test_a_leak_in_words_and_in_json(taciturn: Command, tmp_path: Path) -> None:
     options = ["--dataset", "synthetic:100k", "--histories", "2", "--iterations", "4"]
-    result = tacit("paper", "leak", *options, "-o", tmp_path)
+    result = taciturn("paper", "leak", *options, "-o", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "truly 3.4956" in result.stdout and "never above what it booked" in result.stdout
     document = json.loads((tmp_path / "leak.json").read_text())
@@ -148,10 +148,10 @@ def test_a_leak_in_words_and_in_json(tacit: RunTacit, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_figures_1_and_4_are_the_papers(tacit: RunTacit, real_set: Any, tmp_path: Path) -> None:
+def test_figures_1_and_4_are_the_papers(taciturn: Command, real_set: Any, tmp_path: Path) -> None:
     real_set("ml-1m.zip")
     start = time.monotonic()
-    result = tacit("paper", "figure", "4", "-o", tmp_path, timeout=900)
+    result = taciturn("paper", "figure", "4", "-o", tmp_path, timeout=900)
     seconds = time.monotonic() - start
     assert result.returncode == 0, result.stderr
     found = points(tmp_path, 4)
@@ -162,7 +162,7 @@ def test_figures_1_and_4_are_the_papers(tacit: RunTacit, real_set: Any, tmp_path
     assert all(abs(point["y"] - point["paper"]) < 0.002 for point in epsilon)
     # Held-out errors are far above those the paper shows.
     assert all(point["y"] > 0.9 for point in found if point["quantity"] == "rmse_test")
-    result = tacit("paper", "figure", "1", "-o", tmp_path, timeout=900)
+    result = taciturn("paper", "figure", "1", "-o", tmp_path, timeout=900)
     assert result.returncode == 0, result.stderr
     curves = [point for point in points(tmp_path, 1) if "paper" in point]
     assert len(curves) > 400
@@ -171,9 +171,9 @@ def test_figures_1_and_4_are_the_papers(tacit: RunTacit, real_set: Any, tmp_path
 
 
 @pytest.mark.slow
-def test_the_leak_on_real_ratings(tacit: RunTacit, real_set: Any, tmp_path: Path) -> None:
+def test_the_leak_on_real_ratings(taciturn: Command, real_set: Any, tmp_path: Path) -> None:
     real_set("ml-1m.zip")
-    result = tacit("paper", "leak", "--item", "2858", "--json", timeout=900)
+    result = taciturn("paper", "leak", "--item", "2858", "--json", timeout=900)
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["claimed_epsilon"] == pytest.approx(13.1837, abs=1e-4)

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tests.conftest import RunTacit
+from tests.conftest import Command
 from tests.release.helpers import write_small
 
 
@@ -17,8 +17,8 @@ def release(tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-def test_verify(tacit: RunTacit, release: Path) -> None:
-    result = tacit("verify", release, "--json")
+def test_verify(taciturn: Command, release: Path) -> None:
+    result = taciturn("verify", release, "--json")
     document = json.loads(result.stdout)
     assert result.returncode == 0 and document["passed"]
     assert document["status"] == "proven" and document["unit"] == "value"
@@ -29,93 +29,93 @@ def test_verify(tacit: RunTacit, release: Path) -> None:
         "signature",
         "status",
     ]
-    assert "epsilon = " in tacit("verify", release).stdout
+    assert "epsilon = " in taciturn("verify", release).stdout
 
 
-def test_verify_finds_a_change(tacit: RunTacit, release: Path) -> None:
+def test_verify_finds_a_change(taciturn: Command, release: Path) -> None:
     file = release / "items.parquet"
     content = bytearray(file.read_bytes())
     content[100] ^= 1
     file.write_bytes(bytes(content))
-    result = tacit("verify", release, "--json")
+    result = taciturn("verify", release, "--json")
     assert result.returncode == 1 and not json.loads(result.stdout)["passed"]
     assert "items.parquet was changed" in result.stdout and "did not pass" in result.stderr
-    refused = tacit("recommend", release, "--user", 1)
+    refused = taciturn("recommend", release, "--user", 1)
     assert refused.returncode == 1 and "changed" in refused.stderr
 
 
-def test_verify_and_statuses(tacit: RunTacit, tmp_path: Path) -> None:
+def test_verify_and_statuses(taciturn: Command, tmp_path: Path) -> None:
     write_small(tmp_path / "paper", "paper")
-    assert tacit("verify", tmp_path / "paper").returncode == 1
-    assert tacit("verify", tmp_path / "paper", "--allow", "none").returncode == 1
-    assert tacit("verify", tmp_path / "paper", "--allow", "claimed").returncode == 0
-    wrong = tacit("verify", tmp_path / "paper", "--allow", "anything")
+    assert taciturn("verify", tmp_path / "paper").returncode == 1
+    assert taciturn("verify", tmp_path / "paper", "--allow", "none").returncode == 1
+    assert taciturn("verify", tmp_path / "paper", "--allow", "claimed").returncode == 0
+    wrong = taciturn("verify", tmp_path / "paper", "--allow", "anything")
     assert wrong.returncode == 2 and "one of" in wrong.stderr
 
 
 @pytest.mark.slow
-def test_keys_and_signatures(tacit: RunTacit, tmp_path: Path) -> None:
-    keys = json.loads(tacit("keygen", "-o", tmp_path / "k", "--json").stdout)
+def test_keys_and_signatures(taciturn: Command, tmp_path: Path) -> None:
+    keys = json.loads(taciturn("keygen", "-o", tmp_path / "k", "--json").stdout)
     assert keys["public_key"].endswith("k.pub")
-    assert tacit("keygen", "-o", tmp_path / "k").returncode == 2
-    tacit("keygen", "-o", tmp_path / "other")
+    assert taciturn("keygen", "-o", tmp_path / "k").returncode == 2
+    taciturn("keygen", "-o", tmp_path / "other")
     release = tmp_path / "r"
     train = "train", "synthetic:10k", "--epsilon", 5, "-o", release, "--sign"
-    missing = tacit(*train, tmp_path / "none")
+    missing = taciturn(*train, tmp_path / "none")
     assert missing.returncode == 2 and "cannot read" in missing.stderr and not release.exists()
-    assert tacit(*train, tmp_path / "k").returncode == 0
-    assert tacit("verify", release, "--public-key", tmp_path / "k.pub").returncode == 0
-    result = tacit("verify", release, "--public-key", tmp_path / "other.pub")
+    assert taciturn(*train, tmp_path / "k").returncode == 0
+    assert taciturn("verify", release, "--public-key", tmp_path / "k.pub").returncode == 0
+    result = taciturn("verify", release, "--public-key", tmp_path / "other.pub")
     assert result.returncode == 1 and "another key" in result.stdout
 
 
-def test_recommend(tacit: RunTacit, release: Path, tmp_path: Path) -> None:
+def test_recommend(taciturn: Command, release: Path, tmp_path: Path) -> None:
     titles = tmp_path / "titles.csv"
     titles.write_text("movieId,title\n100,The First\n101,The Second\n")
     arguments = "recommend", release, "--user", 1, "-k", 3
-    document = json.loads(tacit(*arguments, "--json", "--titles", titles).stdout)
+    document = json.loads(taciturn(*arguments, "--json", "--titles", titles).stdout)
     assert document["user_id"] == 1
     assert [item["rank"] for item in document["items"]] == [1, 2, 3]
     assert set(document["items"][0]) == {"item_id", "score", "rank", "title"}
     seen = tmp_path / "seen.csv"
     seen.write_text(f"item_id\n{document['items'][0]['item_id']}\n")
-    after = json.loads(tacit(*arguments, "--json", "--exclude", seen).stdout)
+    after = json.loads(taciturn(*arguments, "--json", "--exclude", seen).stdout)
     assert after["items"][0]["item_id"] == document["items"][1]["item_id"]
     # With a column of users, only the pairs of this user count.
     seen.write_text(f"uid,iid\n2,{document['items'][0]['item_id']}\n")
-    other = json.loads(tacit(*arguments, "--json", "--exclude", seen).stdout)
+    other = json.loads(taciturn(*arguments, "--json", "--exclude", seen).stdout)
     assert other["items"][0]["item_id"] == document["items"][0]["item_id"]
-    assert tacit(*arguments).stdout.count("\n") == 3
+    assert taciturn(*arguments).stdout.count("\n") == 3
 
 
-def test_ids_cannot_forge_rows(tacit: RunTacit, release: Path, tmp_path: Path) -> None:
+def test_ids_cannot_forge_rows(taciturn: Command, release: Path, tmp_path: Path) -> None:
     ids = ["a\x1b[31m\n  1.  9.99  fake", "b"]
     frame = pl.DataFrame({"item_id": ids, "profile": [[9.0, 9.0], [0.1, 0.1]]})
     frame.write_parquet(tmp_path / "items.parquet")
-    result = tacit("recommend", release, "--user", 1, "--items", tmp_path / "items.parquet")
+    result = taciturn("recommend", release, "--user", 1, "--items", tmp_path / "items.parquet")
     assert result.stdout.count("\n") == 2 and "\x1b" not in result.stdout
 
 
-def test_similar_predict_export(tacit: RunTacit, release: Path, tmp_path: Path) -> None:
-    document = json.loads(tacit("similar", release, "--item", 100, "-k", 2, "--json").stdout)
+def test_similar_predict_export(taciturn: Command, release: Path, tmp_path: Path) -> None:
+    document = json.loads(taciturn("similar", release, "--item", 100, "-k", 2, "--json").stdout)
     assert document["item_id"] == 100 and len(document["items"]) == 2
-    document = json.loads(tacit("predict", release, "--user", 1, "--item", 100, "--json").stdout)
+    document = json.loads(taciturn("predict", release, "--user", 1, "--item", 100, "--json").stdout)
     assert 1 <= document["rating"] <= 5
     for form in ("npz", "parquet", "ann"):
-        result = tacit("export", release, "--to", form, "-o", tmp_path / form, "--json")
+        result = taciturn("export", release, "--to", form, "-o", tmp_path / form, "--json")
         assert result.returncode == 0, result.stderr
         assert (tmp_path / form).exists()
-    assert tacit("export", release, "--to", "pickle", "-o", tmp_path / "x").returncode == 2
+    assert taciturn("export", release, "--to", "pickle", "-o", tmp_path / "x").returncode == 2
 
 
-def test_a_paper_release_needs_items(tacit: RunTacit, tmp_path: Path) -> None:
+def test_a_paper_release_needs_items(taciturn: Command, tmp_path: Path) -> None:
     fit = write_small(tmp_path / "paper", "paper")
     arguments = "recommend", tmp_path / "paper", "--user", 1
-    alone = tacit(*arguments)
+    alone = taciturn(*arguments)
     assert alone.returncode == 2 and "--items" in alone.stderr
     np.save(tmp_path / "items.npy", np.eye(4, 2))
     pl.DataFrame({"id": ["a", "b", "c", "d"]}).write_csv(tmp_path / "ids.csv")
-    result = tacit(
+    result = taciturn(
         *arguments, "--items", tmp_path / "items.npy", "--item-ids", tmp_path / "ids.csv", "--json"
     )
     best = json.loads(result.stdout)["items"][0]["item_id"]
@@ -141,9 +141,9 @@ def test_a_paper_release_needs_items(tacit: RunTacit, tmp_path: Path) -> None:
     ],
 )
 def test_errors_are_one_line(
-    tacit: RunTacit, release: Path, arguments: list[str], words: str
+    taciturn: Command, release: Path, arguments: list[str], words: str
 ) -> None:
-    result = tacit(*arguments, cwd=release.parent)
+    result = taciturn(*arguments, cwd=release.parent)
     assert result.returncode == 2 and result.stdout == ""
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ") and words in line

@@ -1,4 +1,4 @@
-"""`tacit train` as a data owner calls it."""
+"""`taciturn train` as a data owner calls it."""
 
 import json
 import os
@@ -13,9 +13,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tacit.data.synthetic import synthetic_ratings
-from tacit.privacy.certificate import read_ledger
-from tests.conftest import RunTacit
+from taciturn.accounting.certificate import read_ledger
+from taciturn.data.synthetic import synthetic_ratings
+from tests.conftest import Command
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def ratings(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_file_becomes_a_release(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+def test_a_file_becomes_a_release(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
     release = tmp_path / "release"
-    result = tacit(
+    result = taciturn(
         "train", ratings, "--scale", "1:5:1", "-o", release, "--epsilon", 5, "--delta", "1e-6",
         "--json",
     )  # fmt: skip
@@ -41,7 +41,7 @@ def test_a_file_becomes_a_release(tacit: RunTacit, ratings: Path, tmp_path: Path
     assert pl.read_parquet(release / "users.parquet")["profile"].dtype == pl.Array(pl.Float32, 19)
 
 
-def test_unit_rating_with_public_lists(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+def test_unit_rating_with_public_lists(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
     """Users and items come from lists, rated or not; nothing tells who has ratings."""
     lists = tmp_path / "users.csv", tmp_path / "items.parquet"
     pl.DataFrame({"user_id": range(1, 501)}).write_csv(lists[0])
@@ -50,7 +50,7 @@ def test_unit_rating_with_public_lists(tacit: RunTacit, ratings: Path, tmp_path:
         "train", ratings, "--scale", "1:5:1", "-o", tmp_path / "r", "--epsilon", 5, "--unit",
         "rating", "--users-universe", lists[0], "--items-universe", lists[1],
     )  # fmt: skip
-    result = tacit(*arguments, "--json")
+    result = taciturn(*arguments, "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["status"] == "proven" and document["unit"] == "rating"
@@ -62,18 +62,18 @@ def test_unit_rating_with_public_lists(tacit: RunTacit, ratings: Path, tmp_path:
     # Ids that look like numbers stay what the list says: text, if one of them is.
     pl.DataFrame({"item_id": [*map(str, range(1, 2001)), "x"]}).write_csv(tmp_path / "items.csv")
     changed = {tmp_path / "r": tmp_path / "t", lists[1]: tmp_path / "items.csv"}
-    text = tacit(*[changed.get(each, each) for each in arguments])  # type: ignore[call-overload]
+    text = taciturn(*[changed.get(each, each) for each in arguments])  # type: ignore[call-overload]
     assert text.returncode == 0, text.stderr
     assert pl.read_parquet(tmp_path / "t" / "items.parquet")["item_id"].dtype == pl.String
     pl.DataFrame({"user_id": range(1, 5)}).write_csv(lists[0])
-    short = tacit(*[tmp_path / "s" if each == tmp_path / "r" else each for each in arguments])
+    short = taciturn(*[tmp_path / "s" if each == tmp_path / "r" else each for each in arguments])
     assert short.returncode == 2 and "not listed" in short.stderr
     assert not (tmp_path / "s").exists()
 
 
-def test_unit_user_releases_items_only(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+def test_unit_user_releases_items_only(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
     arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 20, "--unit", "user"
-    result = tacit(*arguments, "-o", tmp_path / "r", "--holdout", 0.1, "--json")
+    result = taciturn(*arguments, "-o", tmp_path / "r", "--holdout", 0.1, "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["unit"] == "user" and 0.5 < document["rmse_test"] < 1.5
@@ -82,22 +82,22 @@ def test_unit_user_releases_items_only(tacit: RunTacit, ratings: Path, tmp_path:
     assert names == {"card.md", "certificate.json", "items.parquet", "SHA256SUMS"}
     facts = json.loads((tmp_path / "r" / "certificate.json").read_text())["facts"]
     assert facts["users"] == 0 and facts["user_ids"] == "none"
-    refused = tacit(*arguments, "-o", tmp_path / "s", "--users-out", "pseudonyms")
+    refused = taciturn(*arguments, "-o", tmp_path / "s", "--users-out", "pseudonyms")
     assert refused.returncode == 2 and "for that person alone" in refused.stderr
     own = tmp_path / "own.csv"
     own.write_text("item_id,rating\n1,5\n2,1\n3,4\n")
-    best = tacit("recommend", tmp_path / "r", "--ratings", own, "-k", 3, "--json")
+    best = taciturn("recommend", tmp_path / "r", "--ratings", own, "-k", 3, "--json")
     assert best.returncode == 0, best.stderr
     items = [each["item_id"] for each in json.loads(best.stdout)["items"]]
     assert len(items) == 3 and not {1, 2, 3} & set(items)
-    lost = tacit("recommend", tmp_path / "r", "--user", 1)
+    lost = taciturn("recommend", tmp_path / "r", "--user", 1)
     assert lost.returncode == 2 and "--ratings" in lost.stderr
-    neither = tacit("recommend", tmp_path / "r")
+    neither = taciturn("recommend", tmp_path / "r")
     assert neither.returncode == 2 and "--user ID, or --ratings" in neither.stderr
-    rated = tacit("predict", tmp_path / "r", "--ratings", own, "--item", 5, "--json")
+    rated = taciturn("predict", tmp_path / "r", "--ratings", own, "--item", 5, "--json")
     assert 1 <= json.loads(rated.stdout)["rating"] <= 5
     own.write_text("item_id,rating\n1,5\n99999,3\n")
-    part = tacit("recommend", tmp_path / "r", "--ratings", own)
+    part = taciturn("recommend", tmp_path / "r", "--ratings", own)
     assert part.returncode == 0 and "1 of 2 items" in part.stderr
     for text, words in (
         ("item_id,rating\n1,9\n", "between 1 and 5"),
@@ -108,7 +108,7 @@ def test_unit_user_releases_items_only(tacit: RunTacit, ratings: Path, tmp_path:
         ("user_id,item_id,rating\n1,1,5\n2,2,4\n", "several users"),
     ):
         own.write_text(text)
-        bad = tacit("recommend", tmp_path / "r", "--ratings", own)
+        bad = taciturn("recommend", tmp_path / "r", "--ratings", own)
         assert bad.returncode == 2 and words in bad.stderr, bad.stderr
 
 
@@ -116,11 +116,11 @@ def test_unit_user_releases_items_only(tacit: RunTacit, ratings: Path, tmp_path:
 @pytest.mark.parametrize("unit", ["rating", "user"])
 def test_an_interrupted_training_of_a_unit_goes_on(unit: str, tmp_path: Path) -> None:
     """Killed in the middle, it ends with the release that it would have ended with."""
-    from tacit.data.splits import random_split
-    from tacit.privacy.budget import Budget
-    from tacit.privacy.noise.source import InsecureTestNoise
-    from tacit.solvers.als import AlsSolver
-    from tacit.training import train
+    from taciturn.accounting.budget import Budget
+    from taciturn.data.splits import random_split
+    from taciturn.mechanisms.noise import InsecureTestNoise
+    from taciturn.solvers.als.solver import AlsSolver
+    from taciturn.training.train import train
 
     data, _ = random_split(synthetic_ratings("10k"), 0.1, 1)
     solver, budget = AlsSolver(unit=unit, factors=2), Budget.from_epsilon(5, 1e-5)  # type: ignore[arg-type]
@@ -141,46 +141,50 @@ def test_an_interrupted_training_of_a_unit_goes_on(unit: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_options_of_als(tacit: RunTacit, ratings: Path, tmp_path: Path) -> None:
+def test_options_of_als(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
     """Deviations come with a release when asked for, and features of the mask unless refused."""
     arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--iterations", 3
-    first = tacit(*arguments, "-o", tmp_path / "a", "--uncertainty")
-    second = tacit(*arguments, "-o", tmp_path / "b", "--no-mask-features", "--factors", 3)
+    first = taciturn(*arguments, "-o", tmp_path / "a", "--uncertainty")
+    second = taciturn(*arguments, "-o", tmp_path / "b", "--no-mask-features", "--factors", 3)
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     cards = [(tmp_path / name / "card.md").read_text(encoding="utf-8") for name in "ab"]
     assert "features of who rated what" in cards[0] and "features" not in cards[1]
     assert "profiles of length 3," in cards[1]
     pair = "--user", 1, "--item", 1
-    found = json.loads(tacit("predict", tmp_path / "a", *pair, "--json").stdout)
+    found = json.loads(taciturn("predict", tmp_path / "a", *pair, "--json").stdout)
     assert 1 <= found["rating"] <= 5 and 0.2 < found["deviation"] < 3
-    assert re.fullmatch(r"\d\.\d{3} ± \d\.\d{3}\n", tacit("predict", tmp_path / "a", *pair).stdout)
-    assert "deviation" not in json.loads(tacit("predict", tmp_path / "b", *pair, "--json").stdout)
+    assert re.fullmatch(
+        r"\d\.\d{3} ± \d\.\d{3}\n", taciturn("predict", tmp_path / "a", *pair).stdout
+    )
+    assert "deviation" not in json.loads(
+        taciturn("predict", tmp_path / "b", *pair, "--json").stdout
+    )
     for name in "ab":
-        assert tacit("verify", tmp_path / name).returncode == 0
+        assert taciturn("verify", tmp_path / name).returncode == 0
 
 
-def test_errors_are_the_owners_view(tacit: RunTacit, tmp_path: Path) -> None:
+def test_errors_are_the_owners_view(taciturn: Command, tmp_path: Path) -> None:
     arguments = "train", "synthetic:10k", "--epsilon", 20, "--holdout", 0.1
-    result = tacit(*arguments, "-o", tmp_path / "a", "--json")
+    result = taciturn(*arguments, "-o", tmp_path / "a", "--json")
     document = json.loads(result.stdout)
     assert document["rmse_view"] == "owner"
     assert document["rmse_train"] > 0.5 and 0.5 < document["rmse_test"] < 2
-    shown = tacit(*arguments, "-o", tmp_path / "b").stdout
+    shown = taciturn(*arguments, "-o", tmp_path / "b").stdout
     assert len(re.findall(r"rmse \w+ +[\d.]+ +owner's view", shown)) == 2
 
 
-def test_a_dry_run_releases_nothing(tacit: RunTacit, tmp_path: Path) -> None:
-    result = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", "--json", cwd=tmp_path)
+def test_a_dry_run_releases_nothing(taciturn: Command, tmp_path: Path) -> None:
+    result = taciturn("train", "synthetic:10k", "--epsilon", 3, "--dry-run", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
     assert document["dry_run"] and document["releases"] == 46 and document["epsilon"] <= 3
     assert document["seconds"] > 0 and document["memory_bytes"] > 2**25
-    shown = tacit("train", "synthetic:10k", "--epsilon", 3, "--dry-run", cwd=tmp_path)
+    shown = taciturn("train", "synthetic:10k", "--epsilon", 3, "--dry-run", cwd=tmp_path)
     assert "nothing was released" in shown.stdout and "Privacy certificate: proven" in shown.stdout
     assert not list(tmp_path.iterdir())
 
 
-def test_the_papers_algorithm(tacit: RunTacit, tmp_path: Path) -> None:
-    result = tacit(
+def test_the_papers_algorithm(taciturn: Command, tmp_path: Path) -> None:
+    result = taciturn(
         "train", "synthetic:10k", "--solver", "paper", "--epsilon-i", 0.4, "--iterations", 20,
         "--centre", "item-mean", "--tau", 5, "-o", tmp_path / "r", "--json",
         "--private-items-out", tmp_path / "mine.parquet",
@@ -192,8 +196,8 @@ def test_the_papers_algorithm(tacit: RunTacit, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("solver", ["non-private", "non-private-gradient", "non-private-bias"])
-def test_what_is_not_private_says_so(tacit: RunTacit, tmp_path: Path, solver: str) -> None:
-    result = tacit("train", "synthetic:10k", "--solver", solver, "-o", tmp_path / "r", "--json")
+def test_what_is_not_private_says_so(taciturn: Command, tmp_path: Path, solver: str) -> None:
+    result = taciturn("train", "synthetic:10k", "--solver", solver, "-o", tmp_path / "r", "--json")
     document = json.loads(result.stdout)
     assert document["status"] == "none" and document["epsilon"] is None
     assert "without noise" in result.stderr
@@ -226,9 +230,9 @@ def test_what_is_not_private_says_so(tacit: RunTacit, tmp_path: Path, solver: st
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
-    tacit: RunTacit, tmp_path: Path, arguments: list[str], words: str
+    taciturn: Command, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
-    result = tacit("train", "synthetic:10k", *arguments, cwd=tmp_path)
+    result = taciturn("train", "synthetic:10k", *arguments, cwd=tmp_path)
     assert result.returncode == 2 and result.stdout == ""
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ") and words in line
@@ -236,12 +240,12 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_resume(tacit: RunTacit, tmp_path: Path) -> None:
+def test_ctrl_c_and_resume(taciturn: Command, tmp_path: Path) -> None:
     arguments = [
         "train", "synthetic:100k", "--epsilon", "5", "-o", str(tmp_path / "r"),
         "--iterations", "3000", "--factors", "4", "--solver", "gradient",
     ]  # fmt: skip
-    command = [sys.executable, "-c", "from tacit.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from taciturn.cli import main; main()", *arguments]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         uses = tmp_path / "r.run" / "uses.jsonl"
         deadline = time.monotonic() + 60
@@ -253,11 +257,11 @@ def test_ctrl_c_and_resume(tacit: RunTacit, tmp_path: Path) -> None:
     assert process.returncode == 130
     assert "--resume" in errors and "interrupted" in errors
     assert (tmp_path / "r.run" / "state").exists() and not (tmp_path / "r").exists()
-    refused = tacit(*arguments)
+    refused = taciturn(*arguments)
     assert refused.returncode == 2 and "--resume" in refused.stderr
-    changed = tacit(*arguments, "--resume", "--seed", "5")
+    changed = taciturn(*arguments, "--resume", "--seed", "5")
     assert changed.returncode == 2 and "another configuration" in changed.stderr
-    done = tacit(*arguments, "--resume", "--json", timeout=120)
+    done = taciturn(*arguments, "--resume", "--json", timeout=120)
     assert done.returncode == 0, done.stderr
     assert len(read_ledger(tmp_path / "r").events) == 6000
     assert not (tmp_path / "r.run").exists()
@@ -265,7 +269,7 @@ def test_ctrl_c_and_resume(tacit: RunTacit, tmp_path: Path) -> None:
 
 def test_progress_on_a_terminal_shows_counts_only(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
-    command = [sys.executable, "-c", "from tacit.cli import main; main()"]
+    command = [sys.executable, "-c", "from taciturn.cli import main; main()"]
     arguments = "train synthetic:100k --solver gradient --epsilon 5 --iterations 200".split()
     arguments += ["--holdout", "0.1", "-o"]
     process = subprocess.Popen(

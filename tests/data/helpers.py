@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from scipy import sparse
 
-from tacit.data.ratings import Ratings
+from taciturn.data.ratings import Ratings
 
 USERS = [3, 1, 1, 2, 3]
 ITEMS = [10, 30, 10, 20, 20]

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.data import download as module
-from tacit.data.download import download, file_digest
-from tacit.data.sources import NAMED_SETS, find_archive, load_named, named_set
-from tacit.errors import DownloadFailed, InvalidDocument
-from tests.conftest import RunTacit
+from taciturn.data import download as module
+from taciturn.data.download import download, file_digest
+from taciturn.data.named import NAMED_SETS, find_archive, load_named, named_set
+from taciturn.errors import DownloadFailed, InvalidDocument
+from tests.conftest import Command
 
 
 def archive() -> bytes:
@@ -185,9 +185,9 @@ def test_unwritable_target(server: Server, tmp_path: Path) -> None:
 @pytest.fixture
 def mirror(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
     """A mirror and an empty cache; the small archive passes for the official one."""
-    monkeypatch.setenv("TACIT_MIRROR", server.url)
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TACIT_DATA", raising=False)
+    monkeypatch.setenv("TACITURN_MIRROR", server.url)
+    monkeypatch.setenv("TACITURN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("TACITURN_DATA", raising=False)
     monkeypatch.setitem(NAMED_SETS["ml-1m"].checksums, "md5", CHECKSUMS["md5"])
     monkeypatch.setitem(NAMED_SETS["ml-1m"].checksums, "sha256", CHECKSUMS["sha256"])
     return server
@@ -205,7 +205,7 @@ def test_a_named_set_is_fetched_once(mirror: Server, tmp_path: Path) -> None:
 
 
 def test_fetching_can_be_forbidden(mirror: Server) -> None:
-    with pytest.raises(InvalidDocument, match="tacit data get ml-1m"):
+    with pytest.raises(InvalidDocument, match="taciturn data get ml-1m"):
         load_named("ml-1m", fetch=False)
     assert mirror.asked == []
 
@@ -213,7 +213,7 @@ def test_fetching_can_be_forbidden(mirror: Server) -> None:
 def test_the_data_folder_comes_first(
     mirror: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    monkeypatch.setenv("TACITURN_DATA", str(tmp_path))
     (tmp_path / "ml-1m.zip").write_bytes(CONTENT)
     assert find_archive(named_set("ml-1m")) == tmp_path / "ml-1m.zip"
     (tmp_path / "ml-1m.zip").write_bytes(CONTENT + b" ")
@@ -223,21 +223,21 @@ def test_the_data_folder_comes_first(
 
 
 def test_get_at_the_command_line(
-    server: Server, tacit: RunTacit, real_set: Callable[[str], Path], tmp_path: Path
+    server: Server, taciturn: Command, real_set: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """The real MovieLens 1M archive through the real command, its official checksum and all."""
     server.content = real_set("ml-1m.zip").read_bytes()
     server.cut_after = [2_000_000]
-    environment = {name: value for name, value in os.environ.items() if name != "TACIT_DATA"}
-    environment |= {"TACIT_MIRROR": server.url, "TACIT_CACHE": str(tmp_path / "cache")}
-    result = tacit("data", "get", "ml-1m", "--json", env=environment)
+    environment = {name: value for name, value in os.environ.items() if name != "TACITURN_DATA"}
+    environment |= {"TACITURN_MIRROR": server.url, "TACITURN_CACHE": str(tmp_path / "cache")}
+    result = taciturn("data", "get", "ml-1m", "--json", env=environment)
     assert result.returncode == 0, result.stderr
     assert json.loads(result.stdout)["bytes"] == len(server.content)
     assert "GroupLens" in result.stderr
     assert server.asked == [None, "bytes=2000000-"]
-    shown = tacit("data", "info", "ml-1m", "--json", env=environment)
+    shown = taciturn("data", "info", "ml-1m", "--json", env=environment)
     assert json.loads(shown.stdout)["ratings"] == 1_000_209
     server.content = server.content[:-1]
-    environment["TACIT_CACHE"] = str(tmp_path / "other")
-    broken = tacit("data", "get", "ml-1m", env=environment)
+    environment["TACITURN_CACHE"] = str(tmp_path / "other")
+    broken = taciturn("data", "get", "ml-1m", env=environment)
     assert broken.returncode == 2 and "checksum" in broken.stderr

@@ -1,8 +1,8 @@
 """Files that differ by one row give the same training input for everybody else.
 
-Each test runs `tacit train` twice, on two files that are neighbours under a unit, and looks at what
-the solver and the held-out evaluation were given. Ids, their types and order, the split and the
-ratings of all other users must not depend on the row that differs.
+Each test runs `taciturn train` twice, on two files that are neighbours under a unit, and looks at
+what the solver and the held-out evaluation were given. Ids, their types and order, the split and
+the ratings of all other users must not depend on the row that differs.
 """
 
 from pathlib import Path
@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-import tacit.training
-from tacit.cli.app import app
-from tacit.data import load
-from tacit.data.splits import random_split
-from tacit.errors import InvalidDocument, InvalidParameter
-from tacit.solvers.bias import BiasSolver
+import taciturn.training.train
+from taciturn.cli.app import app
+from taciturn.data import load
+from taciturn.data.splits import random_split
+from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.solvers.bias import BiasSolver
 
 ROWS = 10_500
 """More than a reader might look at to find out the types of columns."""
@@ -39,7 +39,7 @@ class Stop(Exception):
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Run `tacit train` on lines of text; return what it would train on and what it held out."""
+    """Run `taciturn train` on lines of text; return what it would train on and what it held out."""
 
     def run(name: str, text: list[str], *options: object) -> tuple[Any, Any]:
         seen: list[Any] = []
@@ -48,14 +48,14 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
             seen.append(ratings)
             raise Stop
 
-        original = tacit.training.random_split
+        original = taciturn.training.train.random_split
 
         def split(*args: Any) -> Any:
             seen.append(original(*args)[1])
             return original(*args)
 
         monkeypatch.setattr(BiasSolver, "fit", fit)
-        monkeypatch.setattr(tacit.training, "random_split", split)
+        monkeypatch.setattr(taciturn.training.train, "random_split", split)
         file = tmp_path / f"{name}.csv"
         file.write_text("\n".join(["user_id,item_id,rating", *text]) + "\n")
         command = ["train", str(file), "--scale", "1:5", "--epsilon", "1", "--solver", "bias"]

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from tacit.data.readers import read_ratings
-from tacit.errors import InvalidDocument, InvalidParameter, TacitError
+from taciturn.data.readers import read_ratings
+from taciturn.errors import InvalidDocument, InvalidParameter, TaciturnError
 from tests.data.helpers import (
     EXPECTED,
     FRAME,
@@ -150,7 +150,7 @@ def test_one_user_one_item() -> None:
     ],
 )
 def test_other_input_is_refused(source: Any) -> None:
-    with pytest.raises(TacitError) as caught:
+    with pytest.raises(TaciturnError) as caught:
         read_ratings(source, scale="1:5")
     assert "\n" not in str(caught.value)
 
@@ -214,7 +214,7 @@ def test_a_first_line_is_never_quoted(tmp_path: Path, content: str) -> None:
     for options in ({}, {"columns": {"user": "who"}}, {"header": True}):
         try:
             read_ratings(tmp_path / "a.csv", scale="1:5", **options)
-        except TacitError as error:
+        except TaciturnError as error:
             assert not any(word in str(error) for word in ("alice", "Date", "secret"))
 
 
@@ -265,13 +265,13 @@ def test_broken_archives_of_ones_own(tmp_path: Path) -> None:
         (tmp_path / "b.zip").write_bytes(broken)
         try:
             read_ratings(tmp_path / "b.zip", scale="1:5", duplicates="last")
-        except TacitError as error:
+        except TaciturnError as error:
             assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("options", [{"scale": 5}, {"scale": (1, 5)}, {"columns": ["a"]}])
 def test_options_of_the_wrong_type_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(TacitError):
+    with pytest.raises(TaciturnError):
         read_ratings(FRAME, **({"scale": "1:5"} | options))
 
 
@@ -306,7 +306,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
         (tmp_path / name).write_bytes(content)
         try:
             check_structure(read_ratings(tmp_path / name, scale="1:5", duplicates="last"))
-        except TacitError as error:
+        except TaciturnError as error:
             assert "\n" not in str(error)
 
 
@@ -324,5 +324,5 @@ def test_any_table_is_read_or_refused(tmp_path: Path, rows: list[list[str]], by:
     options = {"duplicates": "mean", "missing": "drop", "outside": "clip"}
     try:
         check_structure(read_ratings(tmp_path / "fuzz.csv", scale="1:5", **options))
-    except TacitError as error:
+    except TaciturnError as error:
         assert "\n" not in str(error)

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from tacit.data import load
-from tacit.data.readers import read_ratings
-from tacit.errors import InvalidParameter, TacitError
+from taciturn.data import load
+from taciturn.data.readers import read_ratings
+from taciturn.errors import InvalidParameter, TaciturnError
 from tests.data.helpers import (
     FRAME,
     ITEMS,
@@ -114,7 +114,7 @@ def test_pandas_text_needs_no_pyarrow() -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "import pandas as pd\n"
-        "from tacit.data.readers import read_ratings\n"
+        "from taciturn.data.readers import read_ratings\n"
         "frame = pd.DataFrame({'user': ['b', 'a'], 'item': ['x', 'y'], 'rating': [1, 2]})\n"
         "assert read_ratings(frame, scale='1:5').user_ids.to_list() == ['a', 'b']\n"
     )
@@ -148,7 +148,7 @@ def test_columns_can_be_named() -> None:
         with pytest.raises(InvalidParameter):
             load(frame, scale="1:5", columns=bad)
     for bad in ({"user": "nobody"}, {"person": "who"}, columns | {"user": "what"}, {}):
-        with pytest.raises(TacitError):
+        with pytest.raises(TaciturnError):
             read_ratings(frame, scale="1:5", columns=bad)
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data import load
-from tacit.data.netflix import read_prize_archive
-from tacit.data.sources import NAMED_SETS, PaperSlice, is_named, load_named
-from tacit.errors import InvalidDocument, InvalidParameter
+from taciturn.data import load
+from taciturn.data.named import NAMED_SETS, PaperSlice, is_named, load_named
+from taciturn.data.netflix import read_prize_archive
+from taciturn.errors import InvalidDocument, InvalidParameter
 
 # Counts as the data sets' own descriptions give them.
 REAL = {
@@ -46,8 +46,8 @@ def test_the_papers_slice_of_the_anime_sample(real_set: Callable[[str], Path]) -
 
 @pytest.fixture
 def data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
-    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TACITURN_DATA", str(tmp_path))
+    monkeypatch.setenv("TACITURN_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from tacit.data.ratings import Ratings
-from tacit.data.readers import read_ratings
-from tacit.data.splits import (
+from taciturn.data.ratings import Ratings
+from taciturn.data.readers import read_ratings
+from taciturn.data.splits import (
     _uniform,
     k_fold,
     leave_last_out,
     random_split,
     stratified_split,
 )
-from tacit.data.synthetic import PRESETS, SyntheticSize, synthetic_ratings
-from tacit.errors import InvalidParameter
+from taciturn.data.synthetic import PRESETS, SyntheticSize, synthetic_ratings
+from taciturn.errors import InvalidParameter
 
 RATINGS = synthetic_ratings("10k")
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tacit.data.splits import random_split
-from tacit.errors import InvalidParameter
-from tacit.evaluate import compare
-from tacit.evaluate.compare import METRICS, Cell, Plan, run_comparison
-from tacit.evaluate.compare_report import rows, write_comparison
-from tacit.evaluate.metrics import rmse
-from tacit.privacy.accounting import gaussian
-from tacit.privacy.units import Unit
-from tacit.solvers.contract import Session
-from tacit.solvers.names import make_solver
-from tests.conftest import RunTacit
+from taciturn.accounting import gaussian
+from taciturn.accounting.units import Unit
+from taciturn.data.splits import random_split
+from taciturn.errors import InvalidParameter
+from taciturn.evaluate import compare
+from taciturn.evaluate.compare import METRICS, Cell, Plan, run_comparison
+from taciturn.evaluate.compare_report import rows, write_comparison
+from taciturn.evaluate.metrics import rmse
+from taciturn.solvers.contract import Session
+from taciturn.solvers.names import make_solver
+from tests.conftest import Command
 from tests.solvers.helpers import random_ratings
 
 RATINGS = random_ratings(3, users=80, items=40, density=0.4)
@@ -154,15 +154,15 @@ def test_bad_plans_are_refused(options: dict[str, Any]) -> None:
         replace(PLAN, **options)
 
 
-def test_the_command(tacit: RunTacit, tmp_path: Path) -> None:
+def test_the_command(taciturn: Command, tmp_path: Path) -> None:
     options = ["--epsilons", "2,20", "--solvers", "bias,non-private", "--seeds", "2"]
-    result = tacit("compare", "synthetic:10k", *options, "-o", tmp_path / "out", "--json")
+    result = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out", "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     rmse_at = {row["epsilon"]: row["rmse"] for row in document["results"]}
     assert rmse_at[None] < rmse_at[20.0] < rmse_at[2.0]
     assert all(Path(file).exists() for file in document["files"])
-    again = tacit("compare", "synthetic:10k", *options, "-o", tmp_path / "out")
+    again = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out")
     assert again.stdout.splitlines()[0].split()[:3] == ["solver", "unit", "ε"]
     assert "owner's own view" in again.stderr
 
@@ -175,6 +175,6 @@ def test_the_command(tacit: RunTacit, tmp_path: Path) -> None:
         (["--seeds", "0"], "seeds"),
     ],
 )
-def test_misuse(tacit: RunTacit, tmp_path: Path, arguments: list[str], message: str) -> None:
-    result = tacit("compare", "synthetic:10k", *arguments, "-o", tmp_path / "out")
+def test_misuse(taciturn: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
+    result = taciturn("compare", "synthetic:10k", *arguments, "-o", tmp_path / "out")
     assert result.returncode == 2 and message in result.stderr

@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data import load
-from tacit.data.ratings import Ratings
-from tacit.data.splits import random_split
-from tacit.evaluate.metrics import NDCG_AT, RECALL_AT, accuracy, rmse
-from tacit.privacy.ledger import Ledger
-from tacit.solvers.contract import Fit, Profiles
+from taciturn.accounting.ledger import Ledger
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import random_split
+from taciturn.evaluate.metrics import NDCG_AT, RECALL_AT, accuracy, rmse
+from taciturn.solvers.contract import Fit, Profiles
 from tests.solvers.helpers import random_ratings
 
 

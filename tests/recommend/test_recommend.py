@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import _core
-from tacit._fold_in import fold_in
-from tacit.data.scale import Scale
-from tacit.errors import InvalidDocument, InvalidParameter
-from tacit.recommend.export import Form, export_release
-from tacit.recommend.serve import Recommender
-from tacit.recommend.tables import own_ratings, read_items, read_table, read_titles
-from tacit.recommend.top import Catalogue
-from tacit.release.bundle import Facts, Release, Table
-from tacit.release.read import load_release
+from taciturn import _core
+from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.model.fold_in import fold_in
+from taciturn.recommend.export import Form, export_release
+from taciturn.recommend.serve import Recommender
+from taciturn.recommend.tables import own_ratings, read_items, read_table, read_titles
+from taciturn.recommend.top import Catalogue
+from taciturn.release.bundle import Facts, Release, Table
+from taciturn.release.read import load_release
+from taciturn.scale import Scale
 from tests.release.helpers import certificate, small_fit, write_small
 
 SCALE = Scale(low=1, high=5, step=1)
@@ -46,7 +46,7 @@ def release(
     facts = Facts(
         solver="gradient",
         settings={},
-        tacit="0",
+        taciturn="0",
         scale=SCALE,
         mean=3.0,
         factors=width,
@@ -432,10 +432,11 @@ def test_folding_in_nothing_and_nonsense() -> None:
 def test_serving_cannot_import_ratings() -> None:
     code = (
         "import sys\n"
-        "import tacit.recommend.export, tacit.recommend.serve, tacit.recommend.tables\n"
-        "import tacit.release.read\n"
-        "forbidden = [m for m in sys.modules if m.startswith('tacit.data.ratings')\n"
-        "             or m.startswith('tacit.solvers') or m.startswith('tacit.data.readers')]\n"
+        "import taciturn.recommend.export, taciturn.recommend.serve, taciturn.recommend.tables\n"
+        "import taciturn.release.read\n"
+        "private = ('taciturn.data.', 'taciturn.mechanisms.', 'taciturn.queries.')\n"
+        "forbidden = [m for m in sys.modules if m.startswith(private)\n"
+        "             or (m.startswith('taciturn.solvers.') and m != 'taciturn.solvers.catalog')]\n"
         "assert not forbidden, forbidden\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

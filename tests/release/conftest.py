@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.release.sign import make_keys, read_private_key
+from taciturn.release.sign import make_keys, read_private_key
 from tests.release.helpers import write_small
 
 

@@ -3,12 +3,12 @@
 import shutil
 from pathlib import Path
 
-from tacit.privacy.certificate import Certificate
-from tacit.privacy.noise.source import SecureNoise
-from tacit.release.bundle import SUMS
-from tacit.release.write import checksums, write_release
-from tacit.solvers.contract import Fit, Session
-from tacit.solvers.names import make_solver
+from taciturn.accounting.certificate import Certificate
+from taciturn.mechanisms.noise import SecureNoise
+from taciturn.release.bundle import SUMS
+from taciturn.release.write import checksums, write_release
+from taciturn.solvers.contract import Fit, Session
+from taciturn.solvers.names import make_solver
 from tests.solvers.helpers import BUDGET, random_ratings
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tacit.errors import CheckFailed, InvalidDocument, TacitError
-from tacit.release import bundle
-from tacit.release.read import load_release, verify_release
+from taciturn.errors import CheckFailed, InvalidDocument, TaciturnError
+from taciturn.release import bundle
+from taciturn.release.read import load_release, verify_release
 from tests.release.helpers import copy, reseal
 
 
@@ -107,7 +107,7 @@ def test_fuzzed_releases_never_crash_the_loader(signed: Path, tmp_path: Path) ->
         reseal(release)
         try:
             load_release(release)
-        except TacitError as error:
+        except TaciturnError as error:
             assert "\n" not in str(error)
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit import _core
-from tacit.data import load
-from tacit.data.ratings import Ratings
-from tacit.privacy import residuals
-from tacit.privacy.budget import Budget
+from taciturn import _core
+from taciturn.accounting.budget import Budget
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.queries import prediction_errors as residuals
 
 BUDGET = Budget.from_epsilon(10, 1e-5)
 
@@ -79,7 +79,8 @@ def portable_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         def grid_sums(self, *arguments: object) -> None:
             _core.grid_sums(*arguments, portable=True)
 
-    from tacit.privacy import mechanism, query
+    from taciturn.mechanisms import gate as mechanism
+    from taciturn.mechanisms import query
 
     with monkeypatch.context() as patch:
         patch.setattr(residuals, "_core", Portable())

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from tacit.data import load
-from tacit.data.ratings import Ratings
-from tacit.data.splits import Split, random_split
-from tacit.data.synthetic import synthetic_ratings
-from tacit.evaluate.metrics import accuracy, rmse
-from tacit.privacy.budget import Budget
-from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.solvers.contract import Session
-from tacit.solvers.names import make_solver
+from taciturn.accounting.budget import Budget
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import Split, random_split
+from taciturn.data.synthetic import synthetic_ratings
+from taciturn.evaluate.metrics import accuracy, rmse
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.solvers.contract import Session
+from taciturn.solvers.names import make_solver
 
 
 def error(name: str, split: Split, epsilon: float | None = None, **options: Any) -> float:

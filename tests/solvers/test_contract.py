@@ -9,18 +9,18 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from tacit.data import load
-from tacit.data.ratings import Ratings
-from tacit.errors import InvalidParameter
-from tacit.evaluate.metrics import rmse
-from tacit.privacy.certificate import Certificate
-from tacit.privacy.events import ExactRelease, GaussianRelease, PatternRelease
-from tacit.privacy.ledger import Status
-from tacit.privacy.mechanism import Gate
-from tacit.privacy.noise.source import InsecureTestNoise, NoiseSource
-from tacit.privacy.query import JointMeasurement
-from tacit.solvers.contract import Fit, Session, Solver, settings
-from tacit.solvers.names import SOLVERS, UNITS, make_solver
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import ExactRelease, GaussianRelease, PatternRelease
+from taciturn.accounting.ledger import Status
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.errors import InvalidParameter
+from taciturn.evaluate.metrics import rmse
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource
+from taciturn.mechanisms.query import JointMeasurement
+from taciturn.solvers.contract import Fit, Session, Solver, settings
+from taciturn.solvers.names import SOLVERS, UNITS, make_solver
 from tests.solvers.helpers import (
     BUDGET,
     checkerboard,
@@ -167,7 +167,7 @@ def test_predictions_follow_the_ids(name: str) -> None:
 
 
 def replace_budget(solver: Solver) -> Any:
-    from tacit.privacy.budget import Budget
+    from taciturn.accounting.budget import Budget
 
     return Budget.from_epsilon(50, 1e-5) if solver.is_private else None
 
@@ -186,7 +186,7 @@ def test_a_checkerboard_is_learnt(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_input_is_refused(name: str) -> None:
     solver, ratings = small(name), random_ratings()
-    with pytest.raises(InvalidParameter, match=r"tacit\.load"):
+    with pytest.raises(InvalidParameter, match=r"taciturn\.load"):
         solver.fit(ratings.to_frame(), BUDGET)  # type: ignore[arg-type]
     nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
     if name in HIDDEN:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.data.synthetic import synthetic_ratings
-from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.privacy.residuals import NORM
-from tacit.solvers import gradient
-from tacit.solvers.contract import Session
-from tacit.solvers.gradient import GradientSolver, NonPrivateGradientSolver
+from taciturn.data.synthetic import synthetic_ratings
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.queries.prediction_errors import NORM
+from taciturn.solvers import gradient
+from taciturn.solvers.contract import Session
+from taciturn.solvers.gradient import GradientSolver, NonPrivateGradientSolver
 from tests.solvers.helpers import BUDGET, random_ratings
 
 

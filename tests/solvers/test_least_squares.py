@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tacit import _core
+from taciturn import _core
 
 COLUMNS = 70
 

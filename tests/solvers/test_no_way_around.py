@@ -7,17 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tacit
-from tacit.errors import InvalidParameter, NoiseReuse
-from tacit.privacy.events import ExactRelease, Noise
-from tacit.privacy.ledger import Ledger, Status
-from tacit.privacy.mechanism import Gate
-from tacit.privacy.noise import source
-from tacit.privacy.noise.source import InsecureTestNoise, NoiseSource, SecureNoise
-from tacit.privacy.run_folder import RunFolder
-from tacit.privacy.units import Unit
-from tacit.solvers import als_model, als_rating, als_user, gradient, least_squares, paper
-from tacit.solvers.contract import Session
+import taciturn
+from taciturn.accounting.events import ExactRelease, Noise
+from taciturn.accounting.ledger import Ledger, Status
+from taciturn.accounting.units import Unit
+from taciturn.errors import InvalidParameter, NoiseReuse
+from taciturn.mechanisms import noise as source
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource, SecureNoise
+from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.solvers import gradient, least_squares, paper
+from taciturn.solvers.als import rating as als_rating
+from taciturn.solvers.als import user as als_user
+from taciturn.solvers.als import value as als_model
+from taciturn.solvers.contract import Session
 from tests.solvers.helpers import BUDGET, random_ratings
 from tests.solvers.test_contract import NAMES, small
 
@@ -100,7 +103,7 @@ def test_a_folder_cannot_be_replaced_or_rewritten(tmp_path: Any) -> None:
 
 def test_an_audited_fit_is_not_private() -> None:
     """An audit keeps exact sums, and the ledger of the run it watched says so."""
-    from tacit.audit.transcript import play, watch
+    from taciturn.audit.transcript import play, watch
 
     history = watch(small("bias"), random_ratings(), BUDGET)
     again = play(history, small("bias"), random_ratings(), BUDGET)
@@ -203,4 +206,4 @@ def test_a_fork_loses_the_key() -> None:
 
 
 def test_the_facade_has_no_gate_and_no_source() -> None:
-    assert not {"Gate", "NoiseSource", "SecureNoise", "RunFolder"} & set(tacit.__all__)
+    assert not {"Gate", "NoiseSource", "SecureNoise", "RunFolder"} & set(taciturn.__all__)

@@ -8,18 +8,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tacit.data import load
-from tacit.errors import InvalidParameter
-from tacit.evaluate.metrics import rmse
-from tacit.privacy.accounting.paper import paper_account
-from tacit.privacy.budget import Budget
-from tacit.privacy.certificate import Certificate
-from tacit.privacy.events import GaussianRelease
-from tacit.privacy.ledger import Status
-from tacit.privacy.mechanism import Gate
-from tacit.privacy.noise.source import InsecureTestNoise
-from tacit.solvers.contract import Seeds, Session
-from tacit.solvers.paper import (
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import GaussianRelease
+from taciturn.accounting.ledger import Status
+from taciturn.accounting.paper import paper_account
+from taciturn.data import load
+from taciturn.errors import InvalidParameter
+from taciturn.evaluate.metrics import rmse
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.solvers.contract import Seeds, Session
+from taciturn.solvers.paper import (
     CENTRED,
     FALSE_THEOREM,
     LARGE,

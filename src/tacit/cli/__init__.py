@@ -1,5 +1,0 @@
-"""The command line: each command calls the library and holds no logic of its own."""
-
-from tacit.cli.app import main
-
-__all__ = ["main"]

@@ -1,1 +1,0 @@
-"""What a guarantee is: units, budgets, events, accounting, certificates."""

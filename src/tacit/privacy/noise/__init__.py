@@ -1,1 +1,0 @@
-"""Noise: where it comes from, how it is drawn, and where its key lives."""

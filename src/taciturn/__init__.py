@@ -1,0 +1,129 @@
+"""Recommenders trained under differential privacy, released with a checkable certificate.
+
+The names below are the whole public interface; each is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from taciturn._version import __version__
+
+if TYPE_CHECKING:
+    from taciturn.accounting.accounts import Accounts, account
+    from taciturn.accounting.budget import Budget
+    from taciturn.accounting.certificate import Certificate
+    from taciturn.accounting.events import (
+        ExactRelease,
+        GaussianRelease,
+        Noise,
+        PatternRelease,
+        Rows,
+    )
+    from taciturn.accounting.ledger import Ledger, Status, combine
+    from taciturn.accounting.units import Unit
+    from taciturn.data import load
+    from taciturn.data.id_lists import with_universe
+    from taciturn.data.ratings import Ratings
+    from taciturn.errors import TaciturnError
+    from taciturn.evaluate.metrics import rmse
+    from taciturn.model.fold_in import fold_in
+    from taciturn.recommend.serve import Recommender
+    from taciturn.release.read import load_release, verify_release
+    from taciturn.scale import Scale
+    from taciturn.solvers.als.solver import AlsSolver
+    from taciturn.solvers.bias import BiasSolver, NonPrivateBiasSolver
+    from taciturn.solvers.contract import Fit, Session
+    from taciturn.solvers.gradient import GradientSolver, NonPrivateGradientSolver
+    from taciturn.solvers.input_perturbation import InputPerturbationSolver
+    from taciturn.solvers.non_private import NonPrivateSolver
+    from taciturn.solvers.paper import PaperSolver
+    from taciturn.training.train import save, train
+
+_HOME = {
+    "Accounts": "taciturn.accounting.accounts",
+    "AlsSolver": "taciturn.solvers.als.solver",
+    "BiasSolver": "taciturn.solvers.bias",
+    "Budget": "taciturn.accounting.budget",
+    "Certificate": "taciturn.accounting.certificate",
+    "ExactRelease": "taciturn.accounting.events",
+    "Fit": "taciturn.solvers.contract",
+    "GaussianRelease": "taciturn.accounting.events",
+    "GradientSolver": "taciturn.solvers.gradient",
+    "InputPerturbationSolver": "taciturn.solvers.input_perturbation",
+    "Ledger": "taciturn.accounting.ledger",
+    "Noise": "taciturn.accounting.events",
+    "NonPrivateBiasSolver": "taciturn.solvers.bias",
+    "NonPrivateGradientSolver": "taciturn.solvers.gradient",
+    "NonPrivateSolver": "taciturn.solvers.non_private",
+    "PaperSolver": "taciturn.solvers.paper",
+    "PatternRelease": "taciturn.accounting.events",
+    "Ratings": "taciturn.data.ratings",
+    "Recommender": "taciturn.recommend.serve",
+    "Rows": "taciturn.accounting.events",
+    "Scale": "taciturn.scale",
+    "Session": "taciturn.solvers.contract",
+    "Status": "taciturn.accounting.ledger",
+    "TaciturnError": "taciturn.errors",
+    "Unit": "taciturn.accounting.units",
+    "account": "taciturn.accounting.accounts",
+    "combine": "taciturn.accounting.ledger",
+    "fold_in": "taciturn.model.fold_in",
+    "load": "taciturn.data",
+    "load_release": "taciturn.release.read",
+    "rmse": "taciturn.evaluate.metrics",
+    "save": "taciturn.training.train",
+    "train": "taciturn.training.train",
+    "verify_release": "taciturn.release.read",
+    "with_universe": "taciturn.data.id_lists",
+}
+
+__all__ = [
+    "Accounts",
+    "AlsSolver",
+    "BiasSolver",
+    "Budget",
+    "Certificate",
+    "ExactRelease",
+    "Fit",
+    "GaussianRelease",
+    "GradientSolver",
+    "InputPerturbationSolver",
+    "Ledger",
+    "Noise",
+    "NonPrivateBiasSolver",
+    "NonPrivateGradientSolver",
+    "NonPrivateSolver",
+    "PaperSolver",
+    "PatternRelease",
+    "Ratings",
+    "Recommender",
+    "Rows",
+    "Scale",
+    "Session",
+    "Status",
+    "TaciturnError",
+    "Unit",
+    "__version__",
+    "account",
+    "combine",
+    "fold_in",
+    "load",
+    "load_release",
+    "rmse",
+    "save",
+    "train",
+    "verify_release",
+    "with_universe",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'taciturn' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

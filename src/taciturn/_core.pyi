@@ -1,0 +1,163 @@
+"""Compiled kernels of Taciturn."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+SIGMA_MIN: float
+SIGMA_MAX: float
+RESIDUAL_NORM: int
+RESIDUAL_MAX: int
+PREDICTION_MAX: int
+
+def compiler() -> str: ...
+def instruction_set() -> str: ...
+def exp_minus(w: float) -> float: ...
+def grid_sums(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.int32],
+    lowest: int,
+    highest: int,
+    features: npt.NDArray[np.int32],
+    out: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+def residual_sums(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.int32],
+    value_range: tuple[int, int],
+    prediction_range: tuple[int, int],
+    first: int,
+    limit: int,
+    row_features: npt.NDArray[np.int16],
+    row_lines: npt.NDArray[np.float32],
+    column_features: npt.NDArray[np.int16],
+    column_lines: npt.NDArray[np.float32],
+    row_sums: npt.NDArray[np.int64],
+    column_sums: npt.NDArray[np.int64],
+    squares: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+def pack_rows(
+    features: npt.NDArray[np.float64],
+    factors: npt.NDArray[np.float64],
+    out: npt.NDArray[np.int16],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+def ridge_rows(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    targets: npt.NDArray[np.float32],
+    partners: npt.NDArray[np.float32],
+    weighted: npt.NDArray[np.float64],
+    fixed: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float32],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+def posterior_rows(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    table: npt.NDArray[np.float32],
+    design: int,
+    sums: npt.NDArray[np.float64],
+    noise: npt.NDArray[np.float64],
+    known: npt.NDArray[np.float64],
+    precision: npt.NDArray[np.float64],
+    pull: npt.NDArray[np.float64],
+    means: npt.NDArray[np.float64],
+    variances: npt.NDArray[np.float64],
+    total: npt.NDArray[np.float64],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+def products(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.float32],
+    others: npt.NDArray[np.float32],
+    out: npt.NDArray[np.float32],
+    begin: int,
+    end: int,
+) -> None: ...
+def top_k(
+    factors: npt.NDArray[np.float32],
+    biases: npt.NDArray[np.float32],
+    users: npt.NDArray[np.float32],
+    starts: npt.NDArray[np.int64],
+    excluded: npt.NDArray[np.int32],
+    items: npt.NDArray[np.int32],
+    scores: npt.NDArray[np.float32],
+    begin: int,
+    end: int,
+    portable: bool = False,
+) -> None: ...
+
+class Ziggurat:
+    """Integers with Gaussian probabilities; see cpp/ziggurat.hpp."""
+
+    def __init__(self, sigma: float) -> None: ...
+    def fill(
+        self, words: npt.NDArray[np.uint64], out: npt.NDArray[np.int64], portable: bool = False
+    ) -> int | None: ...
+    @property
+    def sigma(self) -> float: ...
+    @property
+    def width(self) -> list[int]: ...
+    @property
+    def inside(self) -> list[int]: ...
+    @property
+    def lower(self) -> list[float]: ...
+    @property
+    def height(self) -> list[float]: ...
+    @property
+    def tail_start(self) -> int: ...
+    @property
+    def tail_cell(self) -> int: ...
+
+def count_keys(keys: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None: ...
+def group(
+    rows: npt.NDArray[np.int32],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[Any],
+    places: npt.NDArray[np.int64],
+    out_columns: npt.NDArray[np.int32],
+    out_values: npt.NDArray[Any],
+) -> None: ...
+def transpose(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[Any],
+    begin: int,
+    end: int,
+    places: npt.NDArray[np.int64],
+    out_columns: npt.NDArray[np.int32],
+    out_values: npt.NDArray[Any],
+) -> None: ...
+def encode(
+    values: npt.NDArray[np.float64],
+    low: float,
+    high: float,
+    inverse_step: float,
+    tolerance: float,
+    codes: npt.NDArray[Any],
+    outside: npt.NDArray[np.bool_],
+) -> None: ...
+def mark(ids: npt.NDArray[Any], low: int, present: npt.NDArray[np.bool_]) -> None: ...
+def look_up(
+    ids: npt.NDArray[Any],
+    low: int,
+    table: npt.NDArray[np.int32],
+    out: npt.NDArray[np.int32],
+) -> None: ...

@@ -1,0 +1,95 @@
+"""Strict JSON: what Taciturn writes and the only JSON it reads."""
+
+import json
+import math
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from taciturn.errors import InvalidDocument
+
+SIZE_MAX = 256 * 1024 * 1024
+"""Largest document read, in bytes; a ledger of a million events stays below it."""
+
+
+def dumps(document: object) -> str:
+    """Return `document` as indented JSON; floats keep every bit, NaN and infinity are refused."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def loads(text: str, source: str) -> Any:
+    """Parse `text`, refusing what JSON leaves open: repeated keys, NaN, infinity."""
+    try:
+        return json.loads(
+            text,
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+    except (ValueError, RecursionError) as error:
+        reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InvalidDocument(f"{source} is not valid JSON: {reason}") from None
+
+
+def read(path: Path) -> Any:
+    """Parse the JSON file at `path`."""
+    try:
+        if not path.is_file():
+            kind = "a folder" if path.is_dir() else "no regular file"
+            raise InvalidDocument(
+                f"cannot read {path}: it is {kind if path.exists() else 'absent'}"
+            )
+        with path.open("rb") as file:
+            content = file.read(SIZE_MAX + 1)
+        if len(content) > SIZE_MAX:
+            raise InvalidDocument(f"{path} is larger than {SIZE_MAX:,} bytes, so not Taciturn's")
+        text = content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidDocument(f"{path} is not valid JSON: it is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise InvalidDocument(f"cannot read {path}: {_reason(error)}") from None
+    return loads(text, str(path))
+
+
+def write(path: Path, document: object) -> None:
+    """Write `document` to `path` atomically, refusing to replace an existing file."""
+    text = dumps(document)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        # Mode "x" creates with the permissions of any new file, and never follows a link.
+        with temporary.open("x", encoding="utf-8") as file:
+            try:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+                os.link(temporary, path)
+            finally:
+                temporary.unlink()
+    except FileExistsError:
+        raise InvalidDocument(f"{path} exists already; choose another name") from None
+    except (OSError, ValueError) as error:
+        raise InvalidDocument(f"cannot write {path}: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    """Return what the system says went wrong, without the path that the caller names anyway."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise ValueError("a key is repeated within one object")
+    return document
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is too large")
+    return number

@@ -1,0 +1,91 @@
+"""Checks on parameters; each returns the value in its plain Python type or raises."""
+
+import math
+import numbers
+from enum import StrEnum
+from typing import TypeVar
+
+from taciturn.errors import InvalidParameter
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+COUNT_MAX = 10**12
+"""Largest number of repetitions accepted; sums of so many terms still stay far from overflow."""
+
+
+def shown(value: object) -> str:
+    """Return a parameter as it was given, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:40]}…"
+
+
+def _real(name: str, value: object, expected: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        raise InvalidParameter(
+            f"{name} must be {expected}, got a number too large for a float"
+        ) from None
+
+
+def finite(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it is a finite number."""
+    number = _real(name, value, "a finite number")
+    if not math.isfinite(number):
+        raise InvalidParameter(f"{name} must be a finite number, got {shown(value)}; {hint}")
+    return number
+
+
+def positive(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it is a positive finite number."""
+    expected = "a positive finite number"
+    number = _real(name, value, expected)
+    if not (math.isfinite(number) and number > 0):
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+    return number
+
+
+def probability(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it lies strictly between 0 and 1."""
+    expected = "a number strictly between 0 and 1"
+    number = _real(name, value, expected)
+    if not 0 < number < 1:
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+    return number
+
+
+def small(name: str, value: object, hint: str) -> float:
+    """Return `value` as a float if it is at least 0 and below 1/2."""
+    expected = "a number of at least 0 and below 0.5"
+    number = _real(name, value, expected)
+    if not 0 <= number < 0.5:
+        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+    return number
+
+
+def positive_integer(name: str, value: object, hint: str) -> int:
+    """Return `value` as an int if it is a whole number from 1 to `COUNT_MAX`."""
+    expected = f"a whole number from 1 to {COUNT_MAX:,}"
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral):
+        number = int(value)
+        if 1 <= number <= COUNT_MAX:
+            return number
+    raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+
+
+def text(name: str, value: object, hint: str) -> str:
+    """Return `value` if it is one line of printable text; control characters could forge output."""
+    if not (isinstance(value, str) and value.strip() and value.isprintable()):
+        raise InvalidParameter(
+            f"{name} must be one line of printable text, got {shown(value)}; {hint}"
+        )
+    return value
+
+
+def choice(name: str, value: object, kind: type[Choice]) -> Choice:
+    """Return the member of `kind` that `value` is or names."""
+    if isinstance(value, str) and value in list(kind):
+        return kind(value)
+    raise InvalidParameter(f"{name} must be one of {', '.join(kind)}, got {shown(value)}")

@@ -1,0 +1,305 @@
+"""The certificate: what a ledger guarantees, for machines and in plain text.
+
+Every number is computed from the ledger and rounded towards privacy; none is typed in. Reading a
+certificate recomputes all of it from the ledger it carries. Nothing here reads private data.
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taciturn._internal import strict_json, validate
+from taciturn.accounting import gaussian, text
+from taciturn.accounting.events import Event
+from taciturn.accounting.journal import read_journal
+from taciturn.accounting.ledger import FORMAT as LEDGER_FORMAT
+from taciturn.accounting.ledger import Ledger, Status, check_version
+from taciturn.accounting.units import Unit
+from taciturn.errors import CheckFailed, InvalidDocument, InvalidParameter
+
+FORMAT = "taciturn-certificate"
+VERSION = 1
+
+CURVE_DELTAS = (1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
+FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
+GROUP_SIZES = (1, 10, 100)
+
+MU_CERTIFIED_MAX = 1e6
+"""Largest μ a certificate is issued for; it leaves room for the group lines."""
+
+TOLERANCE = 1e-9
+"""Relative difference allowed between a certificate and its recomputation elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupLine:
+    """The guarantee for several ratings of one person (under `user`: for several people).
+
+    `epsilon` is None where the error of the sampler is not bounded any more, far beyond any use.
+    """
+
+    size: int
+    mu: float
+    epsilon: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What a ledger guarantees at `delta`; build one with `Certificate.from_ledger`.
+
+    `epsilon`, `mu`, `curve` (pairs of δ and ε), `attacker` (pairs of false-positive rate and the
+    best true-positive rate) and `group` are None or empty when the status is `none`.
+    """
+
+    run: str
+    events: tuple[Event, ...]
+    status: Status
+    reasons: tuple[str, ...]
+    unit: Unit
+    delta: float
+    epsilon: float | None
+    mu: float | None
+    curve: tuple[tuple[float, float], ...]
+    attacker: tuple[tuple[float, float], ...]
+    group: tuple[GroupLine, ...]
+
+    @classmethod
+    def from_ledger(cls, ledger: Ledger, delta: float) -> "Certificate":
+        """Compute the certificate of a ledger that has at least one event."""
+        delta, unit, status = gaussian.check_stated_delta(delta), ledger.unit, ledger.status
+        mu: float | None = None
+        epsilon: float | None = None
+        curve: tuple[tuple[float, float], ...] = ()
+        attacker: tuple[tuple[float, float], ...] = ()
+        group: tuple[GroupLine, ...] = ()
+        if status is not Status.NONE:
+            spend = ledger.spend()
+            mu = spend.mu
+            if mu > MU_CERTIFIED_MAX:
+                raise InvalidParameter(
+                    f"the ledger adds up to mu = {mu:g}, which hides nothing; "
+                    "release it as not private or add noise"
+                )
+            epsilon = spend.epsilon_upper(delta)
+            curve = tuple((each, spend.epsilon_upper(each)) for each in CURVE_DELTAS)
+            attacker = tuple(
+                (rate, spend.true_positive_rate_upper(rate)) for rate in FALSE_POSITIVE_RATES
+            )
+            group = tuple(_group_line(ledger, size, delta) for size in GROUP_SIZES)
+        return cls(
+            run=ledger.run,
+            events=ledger.events,
+            status=status,
+            reasons=ledger.reasons,
+            unit=unit,
+            delta=delta,
+            epsilon=epsilon,
+            mu=mu,
+            curve=curve,
+            attacker=attacker,
+            group=group,
+        )
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger that the certificate was computed from; a copy."""
+        return Ledger(self.events, run=self.run)
+
+    @property
+    def not_hidden(self) -> list[str]:
+        """What the guarantee leaves open, in sentences."""
+        patterns = [text.PATTERN.format(purpose) for purpose in self.ledger.patterns]
+        return [*self.unit.facts.not_hidden, *patterns]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON types."""
+        facts = self.unit.facts
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "status": self.status,
+            "reasons": list(self.reasons),
+            "statement": {
+                "unit": self.unit,
+                "relation": facts.relation,
+                "hides": facts.hides if self.status is Status.PROVEN else None,
+                "epsilon": self.epsilon,
+                "delta": self.delta,
+                "mu": self.mu,
+            },
+            "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in self.curve],
+            "attacker": [
+                {"false_positive_rate": false, "true_positive_rate": true}
+                for false, true in self.attacker
+            ],
+            "group": [
+                {"size": line.size, "of": facts.member, "mu": line.mu, "epsilon": line.epsilon}
+                for line in self.group
+            ],
+            "not_hidden": self.not_hidden,
+            "notes": list(text.NOTES),
+            "checking": {"proves": text.PROVES, "does_not_prove": text.DOES_NOT_PROVE},
+            "ledger": self.ledger.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, document: object) -> "Certificate":
+        """Recompute a certificate from the ledger in `document` and compare.
+
+        Raises `CheckFailed` unless every number, within `TOLERANCE`, and every word in the
+        document is what its ledger gives.
+        """
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InvalidDocument(f"a certificate must be an object whose format is {FORMAT!r}")
+        check_version("certificates", document.get("version"), VERSION)
+        statement = document.get("statement")
+        if not isinstance(statement, dict) or "delta" not in statement:
+            raise InvalidDocument("a certificate must have a statement with a delta")
+        ledger = Ledger.from_dict(document.get("ledger"))
+        try:
+            certificate = cls.from_ledger(ledger, statement["delta"])
+        except InvalidParameter as error:
+            raise InvalidDocument(f"a certificate is not valid: {error}") from None
+        _compare("certificate", document, certificate.to_dict())
+        return certificate
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate as JSON to a new file."""
+        strict_json.write(Path(path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Certificate":
+        """Read and recompute a certificate file."""
+        return cls.from_dict(strict_json.read(Path(path)))
+
+    def to_text(self) -> str:
+        """Return the certificate in plain text."""
+        return "\n".join(_lines(self)) + "\n"
+
+
+def read_ledger(path: str | Path) -> Ledger:
+    """Return the ledger in a release folder, a run folder, a certificate or a ledger file.
+
+    A certificate is recomputed from its ledger on the way.
+    """
+    path = Path(path)
+    try:
+        file = path / "certificate.json" if path.is_dir() else path
+    except (OSError, ValueError):
+        raise InvalidDocument(f"cannot read {validate.shown(str(path))}: no such name") from None
+    if path.is_dir() and (path / "ledger.jsonl").is_file():
+        return read_journal(path / "ledger.jsonl")
+    if path.suffix == ".jsonl":
+        return read_journal(path)
+    document = strict_json.read(file)
+    if isinstance(document, dict) and "certificate" in document:
+        document = document["certificate"]
+    kind = document.get("format") if isinstance(document, dict) else None
+    if kind not in (FORMAT, LEDGER_FORMAT):
+        raise InvalidDocument(f"{file} is neither a Taciturn certificate nor a ledger")
+    try:
+        if kind == FORMAT:
+            return Certificate.from_dict(document).ledger
+        return Ledger.from_dict(document)
+    except (InvalidDocument, CheckFailed) as error:
+        raise type(error)(f"{file}: {error}") from None
+
+
+def _group_line(ledger: Ledger, size: int, delta: float) -> GroupLine:
+    spend = ledger.spend(group=size)
+    epsilon = spend.epsilon_upper(delta)
+    return GroupLine(size=size, mu=spend.mu, epsilon=epsilon if math.isfinite(epsilon) else None)
+
+
+def _compare(where: str, stated: Any, computed: Any) -> None:
+    """Raise unless `stated` is `computed`, numbers within `TOLERANCE`."""
+    parts: list[tuple[str, Any, Any]] = []
+    if isinstance(computed, dict):
+        matches = isinstance(stated, dict) and stated.keys() == computed.keys()
+        parts = [(key, key, value) for key, value in computed.items()]
+    elif isinstance(computed, list):
+        matches = isinstance(stated, list) and len(stated) == len(computed)
+        parts = [(f"{where}[{index}]", index, value) for index, value in enumerate(computed)]
+    elif isinstance(computed, float):
+        is_number = isinstance(stated, int | float) and not isinstance(stated, bool)
+        # An integer too large for a float is not close to one.
+        matches = (
+            is_number and abs(stated) < 1e300 and math.isclose(stated, computed, rel_tol=TOLERANCE)
+        )
+    else:
+        matches = not isinstance(stated, bool) and stated == computed
+    if not matches:
+        expected = f"be {json.dumps(computed)}" if not parts else "have other entries"
+        raise CheckFailed(
+            f"the certificate does not follow from its ledger: {where} should {expected}"
+        )
+    for part, key, value in parts:
+        _compare(part, stated[key], value)
+
+
+def delta_warning(delta: float, users: int) -> str | None:
+    """Sentence for a δ with which some user could be exposed outright; None below 1/users."""
+    if delta * users < 1:
+        return None
+    return (
+        f"delta = {delta:g} is not below 1/{users:,}, one over the number of users: a mechanism "
+        "that publishes one user's ratings outright would pass; use a smaller delta"
+    )
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """Return `value` with `digits` decimals, rounded up."""
+    scale = 10.0**digits
+    return f"{math.ceil(value * scale) / scale:.{digits}f}"
+
+
+def _group_epsilon(line: GroupLine) -> str:
+    return "no guarantee" if line.epsilon is None else f"epsilon = {rounded_up(line.epsilon)}"
+
+
+def _lines(certificate: Certificate) -> list[str]:
+    facts, status = certificate.unit.facts, certificate.status
+    lines = [
+        f"Privacy certificate: {status}",
+        text.STATUS[status],
+        *(f"  - {reason}" for reason in certificate.reasons),
+        "",
+        f"{text.HEADING[status]}: {facts.hides} (unit `{certificate.unit}`).",
+        f"Two data sets are neighbours when {facts.relation}.",
+    ]
+    if certificate.epsilon is not None and certificate.mu is not None:
+        lines += [
+            f"epsilon = {rounded_up(certificate.epsilon)} at delta = {certificate.delta!r}; "
+            f"mu = {rounded_up(certificate.mu, 6)}.",
+            "",
+            "An attacker who knows everything else and wants to tell two neighbours apart:",
+            *(
+                f"  at {100 * false:g} % false alarms detects at most {rounded_up(100 * true, 2)} %"
+                for false, true in certificate.attacker
+            ),
+            "",
+            "The same guarantee at other delta:",
+            *(
+                f"  delta = {delta!r}: epsilon = {rounded_up(epsilon)}"
+                for delta, epsilon in certificate.curve
+            ),
+            "",
+            f"{text.GROUP[certificate.unit]}:",
+            *(
+                f"  {line.size}: mu = {rounded_up(line.mu, 6)}, {_group_epsilon(line)}"
+                for line in certificate.group
+            ),
+        ]
+    lines += [
+        "",
+        "What the unit does not hide:",
+        *(f"  - {sentence}" for sentence in certificate.not_hidden),
+        "",
+        *text.NOTES,
+        "",
+        text.PROVES,
+        text.DOES_NOT_PROVE,
+    ]
+    return lines

@@ -1,0 +1,30 @@
+"""Composition theorems that know of each step only its own (ε, δ).
+
+They are what one had before Rényi and Gaussian accounting, kept for comparison. A step of ratio
+r = Δ/σ is given its exact ε at its share of δ. Steps come as (ratio, count) pairs. Nothing here
+reads private data.
+"""
+
+import math
+
+from taciturn.accounting import gaussian
+
+
+def epsilon_basic(delta: float, ratios: list[tuple[float, int]]) -> float:
+    """Return Σ ε_t, every one of the J steps at δ/J (basic composition)."""
+    steps = sum(count for _, count in ratios)
+    return math.fsum(count * gaussian.epsilon(delta / steps, ratio) for ratio, count in ratios)
+
+
+def epsilon_advanced(delta: float, ratios: list[tuple[float, int]]) -> float:
+    """Return the ε of advanced composition, half of δ for the steps and half for the slack.
+
+    Kairouz, Oh and Viswanath (2017, theorem 3.5) sharpen Dwork, Rothblum and Vadhan (2010) to
+    Σ ε_t tanh(ε_t/2) + √(2 ln(1/δ̃) Σ ε_t²), with δ = δ̃ + Σ δ_t. Never above `epsilon_basic`.
+    """
+    steps = sum(count for _, count in ratios)
+    each = [(gaussian.epsilon(delta / (2 * steps), ratio), count) for ratio, count in ratios]
+    drift = math.fsum(count * eps * math.tanh(eps / 2) for eps, count in each)
+    square = math.fsum(count * eps * eps for eps, count in each)
+    advanced = drift + math.sqrt(2 * math.log(2 / delta) * square)
+    return min(advanced, epsilon_basic(delta, ratios))

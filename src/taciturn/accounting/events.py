@@ -1,0 +1,279 @@
+"""Events: one frozen record for each release, the unit of all accounting.
+
+An event holds public facts only: a bound, a noise scale, a purpose. It never holds a value that
+depends on the ratings.
+
+Events may evolve, but a ledger must keep its meaning. From version 0.2.0 on, a field is never
+removed and never changes its meaning; a new field is optional, and leaving it out means what an
+event meant before there was one. A new kind of mechanism is a new class with a name of its own in
+`Mechanism`. A reader refuses names and fields it does not know, so that nothing is left out of an
+account in silence.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from taciturn._internal import validate
+from taciturn.accounting import gaussian, sampler
+from taciturn.accounting.units import Unit
+from taciturn.errors import InvalidDocument, InvalidParameter
+
+
+class Rows(StrEnum):
+    """Index of a released table's rows; it decides how a group composes.
+
+    The g ratings of one user fall on g different rows of a table by item or by rating, each moving
+    its own row (√g together), but all on the same row of a table by user or in the same total
+    (g together).
+    """
+
+    ITEMS = "items"
+    USERS = "users"
+    TOTAL = "total"
+    RATINGS = "ratings"
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several ratings of one user move the same row."""
+        return self in (Rows.USERS, Rows.TOTAL)
+
+
+class Mechanism(StrEnum):
+    """Kind of mechanism by which something left the private side."""
+
+    GAUSSIAN = "gaussian"
+    EXACT = "exact"
+    PATTERN = "pattern"
+
+
+class Noise(StrEnum):
+    """Where the noise came from: a secure source, or one seeded for tests, which hides nothing."""
+
+    SECURE = "secure"
+    TEST = "test"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianRelease:
+    """A table released once with independent Gaussian noise on every coordinate.
+
+    For every pair of neighbouring data sets under `unit`, and any outcome of the events before,
+    the exact tables differ by at most `sensitivity` in L2 norm, in at most `coordinates` of their
+    entries. The noise is N(0, noise_scale²), up to the error of its sampler. With ideal noise the
+    event alone is exactly μ-GDP with μ = sensitivity/noise_scale.
+
+    Parameters
+    ----------
+    purpose
+        What the table is for, in words.
+    proof
+        Page and heading under docs/proofs that prove the bound, such as `grid.md#sensitivity`; for
+        a bound without a valid proof, where that is explained.
+    unit
+        The unit under which `sensitivity` bounds the change.
+    sensitivity, noise_scale
+        In the same scale; both positive. Events add up if all their ratios were fixed in advance,
+        or the sum of their squares was capped in advance.
+    rows
+        What the table is indexed by.
+    noise
+        Whether the noise was secure.
+    coordinates
+        Maximum number of entries that one neighbouring change can touch, known before the run.
+    sampler_error, sampler_tail
+        Maximum relative error of the point masses of the implemented noise, for every scale, and
+        the probability of the tail where they may be anything; 0 for ideal noise.
+    flaw
+        Why no valid proof supports `sensitivity`; None if one does.
+    sensitivity_by_level
+        Where units have personal budgets: sensitivity for a unit of each declared level. The
+        largest is `sensitivity`. A mapping or pairs; empty if all units are alike.
+    part
+        Name of the part of the data that the table was computed from; None for all of it. Parts of
+        different names are disjoint, and which part a unit belongs to depends on that unit alone.
+        Accounting adds the cost of all parts, which is never too little.
+    """
+
+    mechanism: ClassVar[Mechanism] = Mechanism.GAUSSIAN
+
+    purpose: str
+    proof: str
+    unit: Unit
+    sensitivity: float
+    noise_scale: float
+    rows: Rows
+    noise: Noise
+    coordinates: int
+    sampler_error: float = 0.0
+    sampler_tail: float = 0.0
+    flaw: str | None = None
+    sensitivity_by_level: tuple[tuple[str, float], ...] = ()
+    part: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+        if not (isinstance(self.proof, str) and _PROOF.fullmatch(self.proof)):
+            raise InvalidParameter("proof must name a page and a heading, such as als.md#claim")
+        _set(self, "rows", validate.choice("rows", self.rows, Rows))
+        _set(self, "noise", validate.choice("noise", self.noise, Noise))
+        for name in ("sensitivity", "noise_scale"):
+            value = validate.positive(name, getattr(self, name), "derive it from a proven bound")
+            _set(self, name, value)
+        validate.positive_integer("coordinates", self.coordinates, "count what one change touches")
+        for name in ("sampler_error", "sampler_tail"):
+            value = validate.small(name, getattr(self, name), "0 stands for ideal noise")
+            _set(self, name, value)
+        gaussian.check_mu(self.mu)
+        if self.sampler_error > 0 and self.mu > sampler.RATIO_MAX:
+            raise InvalidParameter(
+                f"the sampler's error is bounded for sensitivity/noise_scale up to "
+                f"{sampler.RATIO_MAX:g}, got {self.mu:g}; add noise or spread it over releases"
+            )
+        if self.flaw is not None:
+            validate.text("flaw", self.flaw, "say in a sentence what the proof lacks, or omit it")
+        _set(self, "sensitivity_by_level", _checked_levels(self))
+        if self.part is not None:
+            validate.text("part", self.part, "name a part of the data, or omit it")
+
+    @property
+    def mu(self) -> float:
+        """The Gaussian-DP parameter of this event alone."""
+        return self.sensitivity / self.noise_scale
+
+    def sampler_charge(self, group: int = 1) -> tuple[float, float]:
+        """Return λ and κ, the cost of the sampler's error for `group` ratings of one user.
+
+        κ includes the advantage of whoever could tell the cipher's keystream from uniform words.
+
+        `sampler_error` holds for noise of up to `sampler.REACH` σ. A group can shift the same
+        entries further, where the error grows with the square of the distance; λ is infinite where
+        nothing is proven. See docs/proofs/sampler.md.
+        """
+        coordinates = group * self.coordinates
+        tail = coordinates * self.sampler_tail
+        if self.sampler_error == 0:
+            return 0.0, tail
+        tail += sampler.CIPHER
+        together = self.rows.is_shared or self.unit is Unit.USER
+        reach = sampler.CORE + (group if together else 1) * self.mu
+        error = self.sampler_error * max(1.0, reach / sampler.REACH) ** 2
+        if reach > sampler.REACH_MAX or error >= 0.5:
+            return math.inf, tail
+        return -coordinates * math.log1p(-error), tail
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactRelease:
+    """A value that depends on the ratings and left without noise: no guarantee survives it."""
+
+    mechanism: ClassVar[Mechanism] = Mechanism.EXACT
+
+    purpose: str
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+
+
+OBSERVED = "exact sums, to the audit that observed the run"
+"""Purpose of the exact release that an audit leaves in the ledger of a run that it observed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternRelease:
+    """Something computed from who rated what, not from how they rated, that left without noise.
+
+    Under `value` the pattern of ratings is public, and this costs nothing. Under every other unit
+    it is an exact release.
+    """
+
+    mechanism: ClassVar[Mechanism] = Mechanism.PATTERN
+
+    purpose: str
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the unit leaves the pattern public."""
+        return self.unit is Unit.VALUE
+
+
+Event = GaussianRelease | ExactRelease | PatternRelease
+
+_KINDS: tuple[type[Event], ...] = (GaussianRelease, ExactRelease, PatternRelease)
+
+_OPTIONAL = {"flaw", "sensitivity_by_level", "part"}
+
+_PROOF = re.compile(r"[a-z0-9-]{1,40}\.md#[a-z0-9-]{1,60}")
+
+LEVELS_MAX = 64
+"""Maximum number of levels with a sensitivity of their own."""
+
+
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """Event as JSON types; optional facts that are absent are left out."""
+    facts = {field.name: getattr(event, field.name) for field in fields(event)}
+    if levels := facts.pop("sensitivity_by_level", None):
+        facts["sensitivity_by_level"] = dict(levels)
+    known = {name: fact for name, fact in facts.items() if fact is not None}
+    return {"mechanism": event.mechanism} | known
+
+
+def event_from_dict(document: object) -> Event:
+    """Event that `event_to_dict` wrote; checks everything."""
+    stated = document.get("mechanism") if isinstance(document, dict) else None
+    kind = next((kind for kind in _KINDS if kind.mechanism == stated), None)
+    if not isinstance(document, dict) or kind is None:
+        names = ", ".join(kind.mechanism for kind in _KINDS)
+        raise InvalidDocument(f"an event must be an object whose mechanism is one of {names}")
+    facts = {name: fact for name, fact in document.items() if name != "mechanism"}
+    known = {field.name for field in fields(kind)}
+    unknown = facts.keys() - known
+    if unknown:
+        raise InvalidDocument(f"a {kind.mechanism} event has no field {sorted(unknown)[0]!r}")
+    if any(fact is None or fact == {} for fact in facts.values()):
+        raise InvalidDocument("an event leaves an absent field out instead of giving null")
+    missing = known - facts.keys() - _OPTIONAL
+    if missing:
+        raise InvalidDocument(f"a {kind.mechanism} event lacks the field {sorted(missing)[0]!r}")
+    try:
+        return kind(**facts)
+    except InvalidParameter as error:
+        raise InvalidDocument(f"an event is not valid: {error}") from None
+
+
+def _checked_levels(event: GaussianRelease) -> tuple[tuple[str, float], ...]:
+    given = event.sensitivity_by_level
+    pairs = given.items() if isinstance(given, Mapping) else given
+    try:
+        levels = dict(pairs)
+    except (TypeError, ValueError):
+        raise InvalidParameter("sensitivity_by_level must map levels to numbers") from None
+    if len(levels) > LEVELS_MAX:
+        raise InvalidParameter(f"sensitivity_by_level has at most {LEVELS_MAX} levels")
+    for level in levels:
+        validate.text("level", level, "name it as it was declared")
+    checked = tuple(
+        (level, validate.positive("sensitivity_by_level", value, "one number for each level"))
+        for level, value in levels.items()
+    )
+    if checked and max(value for _, value in checked) != event.sensitivity:
+        raise InvalidParameter("the largest sensitivity of a level must be that of the event")
+    return checked
+
+
+def _check_common(event: Event) -> None:
+    validate.text("purpose", event.purpose, "say what the released table is for")
+    _set(event, "unit", validate.choice("unit", event.unit, Unit))
+
+
+def _set(event: Event, name: str, value: object) -> None:
+    """Normalise a field of a frozen event while it is being built."""
+    object.__setattr__(event, name, value)

@@ -1,0 +1,48 @@
+"""The ledger of a run on disk: one line for the run, then one for each event.
+
+Reading needs nothing but Python, so that whoever checks what a run has spent needs no compiled
+code; `run_folder` appends the lines.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from taciturn._internal import strict_json
+from taciturn.accounting.ledger import FORMAT, VERSION, Ledger
+from taciturn.errors import InvalidDocument
+
+
+def read_journal(path: Path, *, repair: bool = False) -> Ledger:
+    """Ledger in a run folder's `ledger.jsonl`.
+
+    An unfinished last line is not an event; with `repair` it is removed.
+    """
+    header, *events = read_lines(path, repair=repair)
+    if header.get("format") != FORMAT or header.get("version") != VERSION:
+        raise InvalidDocument(f"{path} does not begin with a ledger's header")
+    return Ledger.from_dict(header | {"events": events})
+
+
+def read_lines(path: Path, *, repair: bool) -> list[Any]:
+    """Objects in a file of one JSON object a line; with `repair` an unfinished last line goes."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidDocument(f"cannot read {path}: {error.strerror}") from None
+    whole = content[: content.rfind(b"\n") + 1]
+    if not whole:
+        raise InvalidDocument(f"{path} is empty; begin a new run")
+    if repair and len(whole) < len(content):
+        try:
+            os.truncate(path, len(whole))
+        except OSError as error:
+            raise InvalidDocument(f"cannot mend {path}: {error.strerror}") from None
+    try:
+        text = whole.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidDocument(f"{path} is damaged; begin a new run") from None
+    lines = [strict_json.loads(line, str(path)) for line in text.removesuffix("\n").split("\n")]
+    if not all(isinstance(line, dict) for line in lines):
+        raise InvalidDocument(f"{path} is damaged; begin a new run")
+    return lines

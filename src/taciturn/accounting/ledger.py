@@ -1,0 +1,223 @@
+"""The ledger: every release of a run in order, and what they cost together.
+
+Events are appended before their noise is drawn, never changed and never removed. All are of one
+unit, since guarantees under different neighbouring relations do not add up.
+"""
+
+import math
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from taciturn._internal import strict_json, validate
+from taciturn.accounting import gaussian
+from taciturn.accounting.events import (
+    Event,
+    ExactRelease,
+    GaussianRelease,
+    Noise,
+    PatternRelease,
+    event_from_dict,
+    event_to_dict,
+)
+from taciturn.accounting.spend import Spend
+from taciturn.accounting.units import Unit
+from taciturn.errors import InvalidDocument, InvalidParameter
+
+FORMAT = "taciturn-ledger"
+VERSION = 1
+
+
+class Status(StrEnum):
+    """How far a guarantee can be relied on, best first."""
+
+    PROVEN = "proven"
+    CLAIMED = "claimed"
+    VOID = "void"
+    NONE = "none"
+
+
+class Ledger:
+    """An append-only list of events of one run.
+
+    Parameters
+    ----------
+    run
+        A random name that tells two runs apart; drawn afresh when omitted.
+    events
+        Events already booked.
+    """
+
+    def __init__(self, events: Iterable[Event] = (), *, run: str | None = None) -> None:
+        self.run = secrets.token_hex(16) if run is None else run
+        if not (isinstance(self.run, str) and re.fullmatch("[0-9a-f]{32}", self.run)):
+            raise InvalidParameter(
+                f"run must be 32 hexadecimal digits, got {validate.shown(run)}; omit it"
+            )
+        self._events: list[Event] = []
+        for event in events:
+            self.append(event)
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self._events)} events, run={self.run!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ledger):
+            return NotImplemented
+        return self.run == other.run and self.events == other.events
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events in the order they were booked."""
+        return tuple(self._events)
+
+    @property
+    def unit(self) -> Unit:
+        """The unit that all events share."""
+        if not self._events:
+            raise InvalidParameter("the ledger is empty: nothing was released, so it has no unit")
+        return self._events[0].unit
+
+    def append(self, event: Event) -> None:
+        """Book `event`; it counts from now on, whether or not its noise is ever drawn."""
+        if not isinstance(event, GaussianRelease | ExactRelease | PatternRelease):
+            raise InvalidParameter(f"a ledger books events, got {validate.shown(event)}")
+        if self._events and event.unit != self.unit:
+            raise InvalidParameter(
+                f"an event under unit {event.unit} does not add up with a ledger under {self.unit};"
+                " keep one ledger for each unit"
+            )
+        self._events.append(event)
+
+    @property
+    def status(self) -> Status:
+        """The worst that any event makes of the guarantee; an empty ledger has none."""
+        if all(isinstance(event, PatternRelease) and event.is_free for event in self._events):
+            raise InvalidParameter(
+                "the ledger is empty: no release depends on ratings, nothing to certify"
+            )
+        if any(_is_exact(event) for event in self._events):
+            return Status.NONE
+        if any(event.noise is Noise.TEST for event in self._gaussian()):
+            return Status.VOID
+        if any(event.flaw is not None for event in self._gaussian()):
+            return Status.CLAIMED
+        return Status.PROVEN
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the status is not `proven`, each reason once."""
+        reasons: dict[str, None] = {}
+        for event in self._events:
+            if _is_exact(event):
+                reasons[f"released without noise: {event.purpose}"] = None
+            if isinstance(event, GaussianRelease):
+                if event.noise is Noise.TEST:
+                    reasons[
+                        "the noise came from the source for tests, which anybody can repeat"
+                    ] = None
+                if event.flaw is not None:
+                    reasons[event.flaw] = None
+        return tuple(reasons)
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What was computed from who rated what and left without noise, each once."""
+        found = (event.purpose for event in self._events if isinstance(event, PatternRelease))
+        return tuple(dict.fromkeys(found))
+
+    def ratios(self) -> list[tuple[float, int]]:
+        """Return the (μ, count) pairs of the Gaussian events, equal ones together."""
+        return list(Counter(event.mu for event in self._gaussian()).items())
+
+    def spend(self, group: int = 1) -> Spend:
+        """Return what the run cost for `group` ratings of one person, rounded up.
+
+        Under `user`, which hides all ratings of a person at once, a group counts people. Raises if
+        anything was released without noise: no finite cost exists then.
+        """
+        group = validate.positive_integer("group", group, "it counts ratings or people")
+        if self.status is Status.NONE:
+            raise InvalidParameter("something was released without noise: there is no finite mu")
+        events = self._gaussian()
+        scaled = [
+            (event.mu, group * group if event.rows.is_shared or self.unit is Unit.USER else group)
+            for event in events
+        ]
+        errors, tails = zip(*(event.sampler_charge(group) for event in events), strict=True)
+        return Spend(
+            mu=gaussian.round_up(gaussian.compose(scaled)),
+            error=gaussian.round_up(math.fsum(errors)),
+            tail=gaussian.round_up(math.fsum(tails)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the ledger as JSON types."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "run": self.run,
+            "events": [event_to_dict(event) for event in self._events],
+        }
+
+    @classmethod
+    def from_dict(cls, document: object) -> "Ledger":
+        """Return the ledger that `to_dict` wrote, checking everything."""
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InvalidDocument(f"a ledger must be an object whose format is {FORMAT!r}")
+        check_version("ledgers", document.get("version"), VERSION)
+        if document.keys() != {"format", "version", "run", "events"}:
+            raise InvalidDocument("a ledger has exactly the fields format, version, run, events")
+        run, events = document["run"], document["events"]
+        if not isinstance(run, str) or not isinstance(events, list):
+            raise InvalidDocument("a ledger's run must be text and its events a list")
+        try:
+            return cls([event_from_dict(event) for event in events], run=run)
+        except InvalidParameter as error:
+            raise InvalidDocument(f"a ledger is not valid: {error}") from None
+
+    def save(self, path: str | Path) -> None:
+        """Write the ledger as JSON to a new file."""
+        strict_json.write(Path(path), self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Ledger":
+        """Read a ledger file."""
+        return cls.from_dict(strict_json.read(Path(path)))
+
+    def _gaussian(self) -> list[GaussianRelease]:
+        return [event for event in self._events if isinstance(event, GaussianRelease)]
+
+
+def check_version(documents: str, version: object, known: int) -> None:
+    """Raise unless the version of a document is the one that this Taciturn knows."""
+    if type(version) is not int or version != known:
+        raise InvalidDocument(
+            f"this Taciturn reads {documents} of version {known}, got version "
+            f"{validate.shown(version)}; use a Taciturn that knows it"
+        )
+
+
+def _is_exact(event: Event) -> bool:
+    """Whether something left without noise that the unit hides."""
+    if isinstance(event, PatternRelease):
+        return not event.is_free
+    return isinstance(event, ExactRelease)
+
+
+def combine(ledgers: Iterable[Ledger]) -> Ledger:
+    """Return one ledger with the events of several runs on the same data.
+
+    Releases of the same data add up: μ² is the sum of theirs. That covers a later run chosen after
+    seeing an earlier one as long as the total was capped in advance.
+    """
+    ledgers = list(ledgers)
+    if len({ledger.run for ledger in ledgers}) < len(ledgers):
+        raise InvalidParameter("the same run was given twice; give each release once")
+    return Ledger(event for ledger in ledgers for event in ledger.events)

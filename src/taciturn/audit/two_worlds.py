@@ -1,0 +1,449 @@
+"""`taciturn audit two-worlds`: tells many runs on two neighbouring datasets apart.
+
+The attacker knows both worlds and everything but which one was run. Seeing the transcript, they use
+the ratio of its likelihoods, the best there is if noise is what was booked, or other weights of its
+tables if those do clearly better; seeing the release alone, a score that they learnt. Score and
+threshold are fixed on separate runs; what the others show is then bounded from below without
+assuming anything about scores.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from taciturn import _core
+from taciturn._internal import strict_json, validate
+from taciturn._internal.files import prepare_folder, replace_file
+from taciturn._internal.processes import job_count, run_tasks
+from taciturn.accounting import gaussian
+from taciturn.audit import bounds
+from taciturn.audit.checks import SAME, Finding, check_runs
+from taciturn.audit.transcript import (
+    Diverged,
+    Transcript,
+    Values,
+    losses,
+    play,
+    released_numbers,
+    watch,
+    with_others,
+)
+from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
+from taciturn.audit.worlds import Case
+from taciturn.errors import InvalidDocument
+from taciturn.solvers.contract import Fit, settings
+
+Scores = npt.NDArray[np.float64]
+
+_CHUNK = 25
+"""Runs that are done and kept together."""
+
+_BETTER = 1.25
+"""How much more another score or threshold must promise to be taken: what is usual is safer."""
+
+_DIFFERENT = "the number of releases differs between runs"
+
+_NUMBERS_MAX, _PREDICTED = 64, 16
+"""Numbers of a release that a score is learnt from, of larger ones those of the two rows; and
+predictions for the user and for the item."""
+
+
+class View(StrEnum):
+    """What the attacker sees."""
+
+    TRANSCRIPT = "transcript"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How much to run.
+
+    Parameters
+    ----------
+    runs
+        Runs in each world that count. Others come before, for the threshold.
+    view
+        What the attacker sees.
+    confidence
+        Of every lower bound.
+    """
+
+    runs: int = 1000
+    view: View = View.TRANSCRIPT
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        validate.positive_integer("runs", self.runs, "1,000 are usual")
+        object.__setattr__(self, "view", validate.choice("view", self.view, View))
+        bounds.check_confidence(self.confidence)
+
+    @property
+    def preparation(self) -> int:
+        """Runs in each world that fix the score and the threshold, and do not count."""
+        return max(50, self.runs // (8 if self.view is View.TRANSCRIPT else 2))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TwoWorlds:
+    """The result of an audit.
+
+    `scores` are those of the runs that count, one array for each world; above the threshold the
+    attacker says that it is the second.
+    """
+
+    case: Case
+    plan: Plan
+    claim: Claim
+    findings: list[Finding]
+    scores: tuple[Scores, Scores]
+    threshold: float
+
+    @property
+    def errors(self) -> tuple[int, int]:
+        """How often the attacker took the first world for the second, and the second for the first.
+
+        A run at the threshold counts as the first world.
+        """
+        first, second = self.scores
+        return int((first > self.threshold).sum()), int((second <= self.threshold).sum())
+
+    @property
+    def rates(self) -> tuple[float, float]:
+        """Upper bounds on both error rates."""
+        return bounds.error_rates(*self.errors, self.plan.runs, self.plan.confidence)
+
+    @property
+    def mu(self) -> float:
+        """The lower bound on μ."""
+        return bounds.mu_lower(*self.rates)
+
+    @property
+    def mu_most(self) -> float:
+        """The largest bound that so many runs can give, without any error."""
+        return bounds.mu_lower(*bounds.error_rates(0, 0, self.plan.runs, self.plan.confidence))
+
+    @property
+    def reasons(self) -> list[str]:
+        """What the verdict follows from, if it is that the claim is violated."""
+        failed = [f"{each.name}: {each.words}" for each in self.findings if not each.passed]
+        return failed + exceeded(self.mu, self.claim.mu)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Violated if a check failed or the trade-off lies below the claimed curve."""
+        return Verdict.VIOLATED if self.reasons else Verdict.NO_EVIDENCE
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the scores as JSON types."""
+        delta, confidence = self.claim.delta, self.plan.confidence
+        assumed = bounds.gaussian_mu_lower(*self.scores, confidence)
+        wrong = self.errors
+        return {
+            "audit": "two-worlds",
+            "solver": self.case.solver.name,
+            "settings": settings(self.case.solver),
+            "pair": self.case.pair.words,
+            "attacker_sees": self.plan.view,
+            **claim_to_dict(self.claim),
+            "lower_bound": bounds.epsilon_lower(*self.rates, delta),
+            "lower_bound_mu": self.mu,
+            "lower_bound_mu_most": self.mu_most,
+            "lower_bound_gaussian": gaussian.epsilon(delta, assumed) if assumed > 0 else 0.0,
+            "lower_bound_gaussian_mu": assumed,
+            "lower_bound_gaussian_assumes": "scores are Gaussian, with one variance in both worlds",
+            "confidence": confidence,
+            "runs": self.plan.runs,
+            "preparation": self.plan.preparation,
+            "threshold": self.threshold,
+            "false_positives": wrong[0],
+            "false_negatives": wrong[1],
+            "checks": [
+                {"name": each.name, "passed": each.passed, "words": each.words}
+                for each in self.findings
+            ],
+            "verdict": self.verdict,
+            "reasons": self.reasons,
+        }
+
+
+def audit_two_worlds(
+    case: Case,
+    plan: Plan | None = None,
+    *,
+    folder: Path | None = None,
+    jobs: int | None = None,
+    progress: Callable[[int, int, float], None] = lambda done, total, share: None,
+    checking: Callable[[int, int], None] = lambda done, total: None,
+) -> TwoWorlds:
+    """Attack a case. Reads private data if its worlds are: the owner's own view.
+
+    With a folder, runs that are done are kept in it, and the same call goes on from there.
+    """
+    plan = plan or Plan()
+    jobs = job_count(jobs)
+    findings, ledger = check_runs(case, checking)
+    claim = claim_of(ledger, case.solver, case.budget)
+    if not findings[0].passed:
+        # A history of one world has no likelihood in the other.
+        plan = replace(plan, view=View.RELEASE)
+    try:
+        rows = _rows(case, plan, folder, jobs, progress)
+    except Diverged as error:
+        findings[0] = Finding(SAME, False, str(error))
+        plan = replace(plan, view=View.RELEASE)
+        rows = _rows(case, plan, folder, jobs, progress)
+    direction, threshold = _attack(rows["preparation", 0], rows["preparation", 1], plan)
+    return TwoWorlds(
+        case=case,
+        plan=plan,
+        claim=claim,
+        findings=findings,
+        scores=(rows["runs", 0] @ direction, rows["runs", 1] @ direction),
+        threshold=threshold,
+    )
+
+
+def _rows(
+    case: Case,
+    plan: Plan,
+    folder: Path | None,
+    jobs: int,
+    progress: Callable[[int, int, float], None],
+) -> dict[tuple[str, int], Scores]:
+    """Run what is not kept yet; return what the attacker sees, a row for each run, by kind."""
+    _attackers.clear()
+    key = _key(case, plan)
+    tasks = [
+        _Task(case, plan.view, key, world, part, number, min(_CHUNK, total - first))
+        for part, total in (("preparation", plan.preparation), ("runs", plan.runs))
+        for world in (0, 1)
+        for number, first in enumerate(range(0, total, _CHUNK))
+    ]
+    if folder is not None:
+        prepare_folder(folder / "runs")
+    found = {task.name: kept for task in tasks if (kept := _kept(task, folder)) is not None}
+    if len({kept.shape[1] for kept in found.values()}) > 1:
+        found.clear()  # not all of one audit
+    missing = [task for task in tasks if task.name not in found]
+    total = sum(task.count for task in tasks)
+    before = done = total - sum(task.count for task in missing)
+
+    def keep(task: _Task, rows: Scores) -> None:
+        nonlocal done
+        found[task.name] = rows
+        if folder is not None:
+            content = json.dumps(rows.tolist()).encode()
+            replace_file(folder / "runs" / task.name, content, is_private=True)
+        done += task.count
+        progress(done, total, (done - before) / (total - before))
+
+    progress(done, total, 0.0 if missing else 1.0)
+    run_tasks(_work, missing, min(jobs, max(1, len(missing))), keep)
+    if len({rows.shape[1] for rows in found.values()}) > 1:
+        raise Diverged(_DIFFERENT)
+    return {
+        (part, world): np.concatenate(
+            [found[task.name] for task in tasks if (task.part, task.world) == (part, world)]
+        )
+        for part in ("preparation", "runs")
+        for world in (0, 1)
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Some runs in one world."""
+
+    case: Case
+    view: View
+    key: str
+    world: int
+    part: str
+    number: int
+    count: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.key[:32]}-{self.part}-{self.world}-{self.number}-{self.count}.json"
+
+
+def _work(task: _Task) -> Scores:
+    """Return what the attacker sees of some runs, a row each."""
+    rows = [_seen(task) for _ in range(task.count)]
+    if len({row.size for row in rows}) > 1:
+        raise Diverged(_DIFFERENT)
+    return np.array(rows)
+
+
+def _seen(task: _Task) -> Scores:
+    case, world = task.case, task.world
+    if task.view is View.RELEASE:
+        fit = case.solver.fit(case.pair.worlds[world], case.budget, case.session())
+        return _numbers(case, fit)
+    if task.key not in _attackers:
+        _attackers.clear()
+        _attackers[task.key] = _Attacker(case)
+    history = _attackers[task.key].history(world)
+    return losses(history) if world == 1 else -losses(history)
+
+
+class _Attacker:
+    """Runs with the sums of both worlds along the history of one.
+
+    If a measurement holds released and public values only, as it should, the other world's sums
+    are the same measurement of its values. Whether that is so is tried once; if not, the other
+    world is played the history of every run.
+    """
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        runs = [self._watch(world, ()) for world in (0, 1)]
+        self._values: list[tuple[Values, ...]] = [run.values for run in runs]
+        # Worlds with other pairs have no values in common.
+        lengths = [[each.size for each in values] for values in self._values]
+        self._is_simple = lengths[0] == lengths[1]
+        if not self._is_simple:
+            return
+        history = self._watch(0, self._values[1])
+        played = self._play(history, 1)
+        self._is_simple = all(
+            np.array_equal(one.others, two.sums)  # type: ignore[arg-type]
+            for one, two in zip(history.tables, played.tables, strict=True)
+        )
+
+    def history(self, world: int) -> Transcript:
+        """Return a run in a world, with the other world's sums."""
+        if self._is_simple:
+            return self._watch(world, self._values[1 - world])
+        history = self._watch(world, ())
+        return with_others(history, self._play(history, 1 - world))
+
+    def _watch(self, world: int, others: tuple[Values, ...]) -> Transcript:
+        case = self._case
+        ratings = case.pair.worlds[world]
+        return watch(case.solver, ratings, case.budget, case.session(), others=others)
+
+    def _play(self, history: Transcript, world: int) -> Transcript:
+        case = self._case
+        return play(history, case.solver, case.pair.worlds[world], case.budget, case.session())
+
+
+_attackers: dict[str, _Attacker] = {}
+"""The attacker of this process, by the key of its case."""
+
+
+def _numbers(case: Case, fit: Fit) -> Scores:
+    """Return what a score is learnt from.
+
+    All of a small release, of others what is about the rating; and predictions in its row and its
+    column, whatever signs and directions factors have.
+    """
+    user, item = case.pair.user, case.pair.item
+    numbers = released_numbers(fit)
+    if numbers.size > _NUMBERS_MAX:
+        parts: list[Any] = [fit.mean]
+        for side, row in ((fit.users, user), (fit.items, item)):
+            if side is not None:
+                parts += [side.biases[row], side.factors[row]]
+        numbers = np.concatenate([np.ravel(part) for part in parts]).astype(float)
+    users, items = fit.users, fit.items
+    if users is None or items is None:
+        return numbers
+    row = items.factors[:_PREDICTED] @ users.factors[user] + items.biases[:_PREDICTED]
+    column = users.factors[:_PREDICTED] @ items.factors[item] + users.biases[:_PREDICTED]
+    own = users.factors[user] @ items.factors[item] + users.biases[user] + items.biases[item]
+    return np.concatenate([numbers, [own], row, column]).astype(float)
+
+
+def _attack(first: Scores, second: Scores, plan: Plan) -> tuple[Scores, float]:
+    """Return how to weigh what is seen, and the threshold, from runs that do not count.
+
+    Half of the runs teach weights, the others judge them.
+    """
+    learnt = _direction(first[::2], second[::2])
+    judges = first[1::2], second[1::2]
+    threshold, bound = _threshold(judges[0] @ learnt, judges[1] @ learnt, plan.confidence)
+    if plan.view is View.RELEASE:
+        return learnt, threshold
+    whole = np.ones(first.shape[1])
+    _, usual = _threshold(judges[0] @ whole, judges[1] @ whole, plan.confidence)
+    if bound > _BETTER * usual:
+        return learnt, threshold
+    return whole, _threshold(first @ whole, second @ whole, plan.confidence)[0]
+
+
+def _direction(first: Scores, second: Scores) -> Scores:
+    """Return the direction in which two worlds differ most, for the spread of runs in each.
+
+    Fisher's discriminant with a ridge; what never varies within a world counts as hardly varying.
+    """
+    centred = np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)])
+    size = np.abs(np.concatenate([first, second])).max(axis=0)
+    spread = np.maximum(centred.std(axis=0), 1e-9 * size + 1e-300)
+    centred = centred / spread
+    count, width = centred.shape
+    ridge = width / (width + count)
+    covariance = (1 - ridge) * centred.T @ centred / count + ridge * np.eye(width)
+    difference = (second.mean(axis=0) - first.mean(axis=0)) / spread
+    return np.asarray(np.linalg.solve(covariance, difference) / spread)
+
+
+def _threshold(first: Scores, second: Scores, confidence: float) -> tuple[float, float]:
+    """Return a threshold at which these runs bound μ well, and that bound.
+
+    Halfway between the worlds' means, in deviations, suits scores that look Gaussian; if another
+    one is clearly better, it is taken.
+    """
+    runs = min(first.size, second.size)
+
+    def bound(threshold: float) -> float:
+        wrong = int((first > threshold).sum()), int((second <= threshold).sum())
+        return bounds.mu_lower(*bounds.error_rates(*wrong, runs, confidence))
+
+    spread = first.std(), second.std()
+    part = float(spread[0] / (spread[0] + spread[1])) if max(spread) > 0 else 0.5
+    halfway = float(first.mean() + part * (second.mean() - first.mean()))
+    candidates = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, 201)))
+    best = max((float(each) for each in candidates), key=bound)
+    chosen = best if bound(best) > _BETTER * bound(halfway) else halfway
+    return chosen, bound(chosen)
+
+
+def _code_digest() -> str:
+    """Return a fingerprint of this package: an audit is of its code, so other code begins again."""
+    digest = hashlib.sha256(Path(_core.__file__).read_bytes())
+    for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _key(case: Case, plan: Plan) -> str:
+    facts = {
+        "code": _code_digest(),
+        "worlds": [world.digest() for world in case.pair.worlds],
+        "solver": case.solver.name,
+        "settings": settings(case.solver),
+        "budget": None if case.budget is None else (case.budget.epsilon, case.budget.delta),
+        "seed": case.pair.seed,
+        "view": plan.view,
+        "runs": (plan.runs, plan.preparation),
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _kept(task: _Task, folder: Path | None) -> Scores | None:
+    if folder is None or not (folder / "runs" / task.name).is_file():
+        return None
+    try:
+        rows = np.array(strict_json.read(folder / "runs" / task.name), dtype=np.float64)
+    except (InvalidDocument, ValueError, TypeError):
+        return None
+    return rows if rows.ndim == 2 and len(rows) == task.count and np.isfinite(rows).all() else None

@@ -1,0 +1,5 @@
+"""The command line: each command calls the library and holds no logic of its own."""
+
+from taciturn.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,119 @@
+"""The `taciturn` command and how it fails.
+
+Exit codes: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted.
+"""
+
+import os
+import sys
+import warnings
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from taciturn._version import __version__
+from taciturn.cli import audit, budget, compare, data, demo, doctor, paper, release, train
+from taciturn.cli.console import fail, prepare, warn
+from taciturn.errors import CheckFailed, TaciturnError
+
+app = typer.Typer(
+    name="taciturn",
+    no_args_is_help=True,
+    add_completion=False,
+    help="Recommenders trained under differential privacy, released with a certificate anybody "
+    "can check.",
+    epilog="Start with: taciturn demo",
+)
+app.add_typer(audit.app, name="audit")
+app.add_typer(budget.app, name="budget")
+app.add_typer(data.app, name="data")
+app.add_typer(paper.app, name="paper")
+app.command(name="demo", epilog="Example: taciturn demo")(demo.demo)
+app.command(name="doctor", epilog="Example: taciturn doctor --json")(doctor.doctor)
+
+app.command(
+    name="train", epilog="Example: taciturn train ratings.csv --scale 1:5 --epsilon 10 -o release"
+)(train.train)
+
+for _name, _command, _example in (
+    ("compare", compare.compare, "taciturn compare ml-1m --epsilons 1,5,10 -o comparison"),
+    ("verify", release.verify, "taciturn verify release --public-key taciturn.key.pub"),
+    ("keygen", release.keygen, "taciturn keygen -o taciturn.key"),
+    ("recommend", release.recommend, "taciturn recommend release --user 42 -k 10"),
+    ("similar", release.similar, "taciturn similar release --item 318"),
+    ("predict", release.predict, "taciturn predict release --user 42 --item 318"),
+    ("export", release.export, "taciturn export release --to npz -o release.npz"),
+):
+    app.command(name=_name, epilog=f"Example: {_example}")(_command)
+
+INTERRUPTED = 130
+
+# Typer re-exports BadParameter but not its base, the error of every misuse of the command line.
+_UsageError: Any = typer.BadParameter.__base__
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"taciturn {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code; errors become one line on stderr."""
+    command = typer.main.get_command(app)
+    prepare()
+    warnings.showwarning = lambda message, *_, **__: warn(str(message))
+    try:
+        result = command.main(args=arguments, prog_name="taciturn", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        if result == INTERRUPTED:  # typer turns an interrupt into its exit code
+            fail("interrupted")
+        return result if isinstance(result, int) else 0
+    except _UsageError as error:
+        _explain(error)
+        return 2
+    except CheckFailed as error:
+        fail(str(error))
+        return 1
+    except TaciturnError as error:
+        fail(str(error))
+        return 2
+    except (KeyboardInterrupt, typer.Abort):
+        fail("interrupted")
+        return INTERRUPTED
+    except OSError as error:
+        fail(f"cannot write the output: {error.strerror}")
+        # What is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 2
+
+    except Exception as error:
+        if os.environ.get("TACITURN_DEBUG"):
+            raise
+        # What went wrong may hold a private value; its kind does not.
+        fail(f"internal error ({type(error).__name__}); set TACITURN_DEBUG=1 to see where")
+        return 2
+
+
+def _explain(error: Any) -> None:
+    """Say in one line what is wrong with the call, and where to read on."""
+    message = " ".join(error.format_message().split())
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return  # the help was printed already
+    context = getattr(error, "ctx", None)
+    fail(f"{message.rstrip('.')}; see {context.command_path if context else 'taciturn'} --help")

@@ -1,0 +1,266 @@
+"""`taciturn budget`: what releases cost, and how much noise a budget needs."""
+
+from dataclasses import asdict
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from taciturn.cli.console import (
+    Delta,
+    Json,
+    Plot,
+    count_option,
+    emit_json,
+    note,
+    number_option,
+    say,
+    table,
+    warn,
+)
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="What do releases cost, and how much noise does a budget need? Reads no private data.",
+    epilog="Example: taciturn budget calibrate --epsilon 1 --delta 1e-5",
+)
+
+
+@app.command(
+    epilog="Example: taciturn budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 "
+    "--delta 1e-5"
+)
+def paper(
+    epsilon_i: Annotated[float, number_option("ε of one iteration, in (0, 1).")],
+    delta_i: Annotated[float, number_option("δ of one iteration; the paper uses 0.01.")],
+    iterations: Annotated[int, count_option("Number of iterations J.")],
+    delta: Delta = 1e-5,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Account for the paper's noise: its own ε beside the exact one.
+
+    The numbers hold for a mechanism whose sensitivity is bounded at every step. The paper's own
+    algorithm is not one, so for it they are claims.
+    """
+    from taciturn.accounting.accounts import account, steps_of
+    from taciturn.accounting.paper import paper_account
+
+    claimed = paper_account(
+        epsilon_i=epsilon_i, delta_i=delta_i, iterations=iterations, delta=delta
+    )
+    for warning in claimed.warnings:
+        warn(warning)
+    ratios = [steps_of(claimed.noise_multiplier, iterations)]
+    document = asdict(claimed) | asdict(account(ratios, delta)) | {"mu": claimed.mu}
+    document["warnings"] = list(claimed.warnings)
+    _draw(plot, ratios, delta)
+    if json:
+        emit_json(document)
+        return
+    say(f"{iterations} iterations at epsilon_i = {epsilon_i:g}, delta_i = {delta_i:g}")
+    alpha = ("alpha", _shown(claimed.alpha), "the paper's best Rényi order")
+    say(table([alpha, *_rows(document)]))
+
+
+@app.command(
+    epilog="Examples: taciturn budget compose --noise-multiplier 5 --count 100 --delta 1e-5   |   "
+    "taciturn budget compose release-1/ release-2/ --delta 1e-5"
+)
+def compose(
+    releases: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RELEASE]...",
+            help="Release folders, certificates or ledger files of the same data.",
+            show_default=False,
+        ),
+    ] = None,
+    noise_multiplier: Annotated[
+        list[float] | None,
+        number_option("Noise scale / sensitivity; may be repeated."),
+    ] = None,
+    count: Annotated[
+        list[int] | None,
+        count_option("How many releases have that noise; once for each multiplier."),
+    ] = None,
+    delta: Delta = 1e-5,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Add up what several releases cost together.
+
+    Give either noise multipliers with counts, or releases of the same data. Costs add up for noise
+    scales fixed in advance, or capped in total in advance.
+    """
+    from taciturn.errors import InvalidParameter
+
+    if bool(releases) == bool(noise_multiplier):
+        raise InvalidParameter(
+            "give either releases or --noise-multiplier with --count; see taciturn budget compose "
+            "--help"
+        )
+    if releases:
+        if count:
+            raise InvalidParameter("--count goes with --noise-multiplier, not with releases")
+        _compose_releases(releases, delta, plot, json)
+    else:
+        _compose_multipliers(noise_multiplier or [], count, delta, plot, json)
+
+
+@app.command(epilog="Example: taciturn budget calibrate --epsilon 1 --delta 1e-5 --count 100")
+def calibrate(
+    epsilon: Annotated[float, number_option("Overall ε that must not be exceeded.")],
+    delta: Delta = 1e-5,
+    count: Annotated[int, count_option("Over how many equal releases it is spent.")] = 1,
+    plot: Plot = None,
+    json: Json = False,
+) -> None:
+    """Find the least noise that keeps a budget; rounded towards more noise."""
+    from taciturn.accounting.accounts import steps_of
+    from taciturn.accounting.budget import Budget
+    from taciturn.accounting.calibration import noise_multiplier
+
+    budget = Budget.from_epsilon(epsilon, delta)
+    multiplier = noise_multiplier(budget.mu, count)
+    _draw(plot, [steps_of(multiplier, count)], delta)
+    if json:
+        emit_json(asdict(budget) | {"count": count, "noise_multiplier": multiplier})
+        return
+    each = "noise scale / sensitivity" + (" of each release" if count > 1 else "")
+    say(f"epsilon = {epsilon:g} at delta = {delta:g}, spent on {_releases(count)}")
+    say(
+        table(
+            [
+                ("mu", rounded(budget.mu, ROUND_FLOOR), "total Gaussian-DP parameter"),
+                ("noise_multiplier", rounded(multiplier, ROUND_CEILING), each),
+            ]
+        )
+    )
+
+
+def _compose_multipliers(
+    multipliers: list[float],
+    counts: list[int] | None,
+    delta: float,
+    plot: Path | None,
+    json: bool,
+) -> None:
+    from taciturn.accounting.accounts import account, steps_of
+    from taciturn.errors import InvalidParameter
+
+    counts = counts or [1] * len(multipliers)
+    if len(counts) != len(multipliers):
+        raise InvalidParameter(
+            f"give one --count for each --noise-multiplier, got {len(counts)} and "
+            f"{len(multipliers)}"
+        )
+    ratios = [steps_of(*pair) for pair in zip(multipliers, counts, strict=True)]
+    document = asdict(account(ratios, delta)) | {"count": sum(counts)}
+    _draw(plot, ratios, delta)
+    if json:
+        emit_json(document)
+        return
+    say(f"{_releases(sum(counts))} together")
+    say(table(_rows(document)))
+
+
+def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: bool) -> None:
+    from taciturn.accounting.accounts import account
+    from taciturn.accounting.certificate import Certificate, read_ledger, rounded_up
+    from taciturn.accounting.ledger import Status, combine
+    from taciturn.errors import InvalidParameter
+    from taciturn.release.bundle import SUMS
+    from taciturn.release.read import load_release
+
+    ledgers, certificates = [], []
+    for path in paths:
+        ledger = read_ledger(path)
+        if path.is_dir() and (path / SUMS).is_file():
+            ledger = load_release(path).certificate.ledger  # checks every file
+        elif path.is_dir() and (path / "key.json").is_file():
+            note(f"{path} is a run that has not ended: it may go on to spend its whole budget")
+        ledgers.append(ledger)
+        try:
+            certificates.append(Certificate.from_ledger(ledgers[-1], delta))
+            total = combine(ledgers)
+        except InvalidParameter as error:
+            raise InvalidParameter(f"{path}: {error}") from None
+    together = Certificate.from_ledger(total, delta)
+    document: dict[str, Any] = {
+        "status": together.status,
+        "reasons": list(together.reasons),
+        "unit": together.unit,
+        "epsilon": together.epsilon,
+        "count": len(together.events),
+        "releases": [
+            {"path": str(path), "status": each.status, "mu": each.mu, "epsilon": each.epsilon}
+            for path, each in zip(paths, certificates, strict=True)
+        ],
+    }
+    if together.status is Status.NONE:
+        document |= {"delta": delta, "mu": None}
+        if plot is not None:
+            warn("nothing to plot: a release without noise has no finite epsilon")
+    else:
+        ratios = together.ledger.ratios()
+        document |= asdict(account(ratios, delta))
+        _draw(plot, ratios, delta)
+    if together.status is not Status.PROVEN:
+        warn(f"status {together.status}: {'; '.join(together.reasons)}")
+    if json:
+        emit_json(document)
+        return
+    say(f"{len(paths)} release(s) of the same data, unit `{together.unit}`: {together.status}")
+    say(table([_release_row(release) for release in document["releases"]]))
+    if together.epsilon is None or together.mu is None:
+        say("together: no guarantee")
+        return
+    certified = "certified" if together.status is Status.PROVEN else together.status.value
+    say(f"together, {certified}, rounded up:")
+    rows = [
+        ("epsilon", rounded_up(together.epsilon, 6), f"at delta = {delta:g}"),
+        ("mu", rounded_up(together.mu, 6), "total Gaussian-DP parameter"),
+    ]
+    say(table(rows))
+
+
+def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the table of a document with the fields of `Accounts`."""
+    from taciturn.accounting.accounts import ACCOUNTANTS
+
+    remarks = {"mu": "total Gaussian-DP parameter"} | {
+        name: f"{label}, at delta = {document['delta']:g}" for name, label in ACCOUNTANTS.items()
+    }
+    return [(name, _shown(document[name]), remark) for name, remark in remarks.items()]
+
+
+def _shown(value: float) -> str:
+    """Return a number to nearest, with digits that fit its size."""
+    return f"{value:.6f}" if 1e-3 <= value < 1e9 else f"{value:.6g}"
+
+
+def rounded(value: float, direction: str) -> str:
+    """Return a positive number with ten significant digits, rounded in one direction."""
+    digits = Context(prec=10, rounding=direction).create_decimal(value)
+    return f"{digits.normalize():f}"
+
+
+def _release_row(release: dict[str, Any]) -> tuple[str, str, str]:
+    from taciturn.accounting.certificate import rounded_up
+
+    spent = "no guarantee" if release["mu"] is None else f"mu = {rounded_up(release['mu'], 6)}"
+    return release["path"], spent, release["status"]
+
+
+def _releases(count: int) -> str:
+    return "1 release" if count == 1 else f"{count:,} releases"
+
+
+def _draw(plot: Path | None, ratios: list[tuple[float, int]], delta: float) -> None:
+    if plot is None:
+        return
+    from taciturn.accounting.plots import plot_accountants
+
+    plot_accountants(plot, ratios, delta)

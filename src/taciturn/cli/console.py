@@ -1,0 +1,107 @@
+"""How commands speak: results on stdout, everything else on stderr."""
+
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from taciturn._internal import strict_json
+
+
+def number_option(help_text: str, *, panel: str | None = None) -> Any:
+    """Return an option that takes a number; a bad one is told what was expected and what came."""
+
+    def number(text: str | float) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise typer.BadParameter(f"expected a number, got {text!r}") from None
+
+    return typer.Option(parser=number, metavar="NUMBER", help=help_text, rich_help_panel=panel)
+
+
+def count_option(help_text: str, *names: str, panel: str | None = None) -> Any:
+    """Return an option that takes a whole number, under its own name or under `names`."""
+
+    def count(text: str | int) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            raise typer.BadParameter(f"expected a whole number, got {str(text)[:40]!r}") from None
+
+    return typer.Option(
+        *names, parser=count, metavar="COUNT", help=help_text, rich_help_panel=panel
+    )
+
+
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on stdout, for machines.")
+]
+Delta = Annotated[
+    float,
+    number_option("Overall δ: choose it well below one over the number of people."),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw ε against iterations for all accountants (.png, .svg, .pdf). "
+        "Needs the extra `plots`.",
+    ),
+]
+
+
+def emit_json(document: dict[str, Any]) -> None:
+    """Print one JSON object on stdout."""
+    _write(sys.stdout, strict_json.dumps(document))
+
+
+def say(text: str = "") -> None:
+    """Print a line for people on stdout."""
+    _write(sys.stdout, text + "\n")
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr, in one line."""
+    _write(sys.stderr, f"warning: {printable(text)}\n")
+
+
+def note(text: str) -> None:
+    """Print a remark for people on stderr."""
+    _write(sys.stderr, f"note: {printable(text)}\n")
+
+
+def fail(text: str) -> None:
+    """Print an error on stderr, in one line."""
+    _write(sys.stderr, f"error: {printable(text)}\n")
+
+
+def prepare() -> None:
+    """Let output pass a terminal that lacks some characters, rather than fail on them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _write(stream: TextIO | None, text: str) -> None:
+    # Python sets a stream to None when it was closed before the start.
+    if stream is not None:
+        stream.write(text)
+
+
+def printable(text: str) -> str:
+    """Escape what could move the cursor or break the line: file names may hold anything."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def table(rows: list[tuple[str, str, str]]) -> str:
+    """Return rows of (name, value, remark) as aligned text."""
+    names = max(len(name) for name, _, _ in rows)
+    values = max(len(value) for _, value, _ in rows)
+    return "\n".join(
+        f"  {name:<{names}}  {value:>{values}}  {remark}".rstrip() for name, value, remark in rows
+    )

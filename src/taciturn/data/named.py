@@ -1,0 +1,361 @@
+"""Named public sets: where they are, what their archives hold, what their licence asks.
+
+Archives are looked for in the folder that the environment variable TACITURN_DATA names, then in the
+cache (TACITURN_CACHE, or taciturn in the user's cache folder), then downloaded: from their official
+address, or from the one that TACITURN_MIRROR names. Checksums are those of the official archives.
+"""
+
+import os
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from taciturn.data.download import Progress, download, file_digest
+from taciturn.data.netflix import read_prize_archive
+from taciturn.data.ratings import Ratings
+from taciturn.data.readers import read_ratings
+from taciturn.data.synthetic import PRESETS, synthetic_ratings
+from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.scale import Scale
+from taciturn.tables.files import TableFile
+
+_GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
+_STARS = Scale(low=1, high=5, step=1)
+_HALF_STARS = Scale(low=0.5, high=5, step=0.5)
+_TO_TEN = Scale(low=1, high=10, step=1)
+
+_MOVIELENS_LICENCE = (
+    "MovieLens data: for research; neither redistribution nor commercial use without permission of "
+    "the GroupLens research group; state no endorsement; acknowledge by citing Harper and Konstan "
+    "(2015), The MovieLens Datasets. The archive's README has the full text."
+)
+_NETFLIX_LICENCE = (
+    "Netflix Prize data: for research on the prize's terms; no redistribution, and no attempt to "
+    "identify anybody in it. The archive's README has the full text."
+)
+_ANIME_LICENCE = (
+    "Anime Recommendations Database (CooperUnion, on Kaggle): see the licence on its Kaggle page, "
+    "where it must be downloaded with an account."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NamedSet:
+    """A public set of ratings.
+
+    `archive` is the name of its file; `member` how the name of the ratings in it ends; `url` None
+    if it must be fetched by hand; `checksums` those of the official archive.
+    """
+
+    name: str
+    archive: str
+    member: str
+    scale: Scale
+    licence: str
+    about: str
+    url: str | None = None
+    checksums: dict[str, str] = field(default_factory=dict)
+    variants: tuple[str, ...] = ()
+
+
+def _movielens(name: str, member: str, scale: Scale, about: str, **checksums: str) -> NamedSet:
+    return NamedSet(
+        name=name,
+        archive=f"{name}.zip",
+        member=member,
+        scale=scale,
+        licence=_MOVIELENS_LICENCE,
+        about=about,
+        url=f"{_GROUPLENS}{name}.zip",
+        checksums=checksums,
+    )
+
+
+_SETS = (
+    _movielens(
+        "ml-100k",
+        "u.data",
+        _STARS,
+        "100,000 ratings of 1,682 films by 943 users",
+        md5="0e33842e24a9c977be4e0107933c0723",
+        sha256="50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
+    ),
+    _movielens(
+        "ml-1m",
+        "ratings.dat",
+        _STARS,
+        "1,000,209 ratings of 3,706 films by 6,040 users",
+        md5="c4d9eecfca2ab87c1945afe126590906",
+        sha256="a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
+    ),
+    _movielens(
+        "ml-10m",
+        "ratings.dat",
+        _HALF_STARS,
+        "10 million ratings",
+        md5="ce571fd55effeba0271552578f2648bd",
+        sha256="813c411ccb6122564edfe752e7f80c4dcc5aa25fa94c93622f6877a7ba252862",
+    ),
+    _movielens(
+        "ml-20m",
+        "ratings.csv",
+        _HALF_STARS,
+        "20 million ratings",
+        md5="cd245b17a1ae2cc31bb14903e1204af3",
+        sha256="96f243c338a8665f6bcc89c53edf6ee39162a846940de6b7c8c48aeada765ff3",
+    ),
+    _movielens(
+        "ml-25m",
+        "ratings.csv",
+        _HALF_STARS,
+        "25 million ratings",
+        md5="6b51fb2759a8657d3bfcbfc42b592ada",
+        sha256="8b21cfb7eb1706b4ec0aac894368d90acf26ebdfb6aced3ebd4ad5bd1eb9c6aa",
+    ),
+    _movielens(
+        "ml-latest-small",
+        "ratings.csv",
+        _HALF_STARS,
+        "100,836 ratings of 9,724 films by 610 users",
+        sha256="696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436",
+    ),
+    NamedSet(
+        name="netflix",
+        archive="nf_prize_dataset.tar.gz",
+        member="training_set",
+        scale=_STARS,
+        licence=_NETFLIX_LICENCE,
+        about="100 million ratings of 17,770 films by 480,189 users",
+        url="https://archive.org/download/nf_prize_dataset.tar/nf_prize_dataset.tar.gz",
+        checksums={"md5": "a8f23d2d76461211c6b4c0ca6df2547d"},
+        variants=("paper",),
+    ),
+    NamedSet(
+        name="anime",
+        archive="anime.zip",
+        member="rating.csv",
+        scale=_TO_TEN,
+        licence=_ANIME_LICENCE,
+        about="ratings of anime from 1 to 10; must be downloaded from Kaggle by hand",
+        variants=("paper",),
+    ),
+)
+NAMED_SETS = {each.name: each for each in _SETS}
+
+_SEPARATORS = {"u.data": "\t", "ratings.dat": "::"}
+"""Separators of the members of archives that have no header."""
+
+_ARCHIVE_TYPES = {"user": pl.Int64, "item": pl.Int64, "rating": pl.Float64, "timestamp": pl.Int64}
+"""Types of the columns in archives of text, which are known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperSlice:
+    """The part of a set that the paper used: early users, then active ones, then popular items."""
+
+    user_max: int
+    user_more_than: int = 200
+    user_fewer_than: int = 2500
+    item_more_than: int = 100
+
+    def cut(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Return the slice of a table with the columns user_id and item_id."""
+        table = table.filter(pl.col("user_id") <= self.user_max)
+        active = pl.len().over("user_id")
+        table = table.filter((active > self.user_more_than) & (active < self.user_fewer_than))
+        return table.filter(pl.len().over("item_id") > self.item_more_than)
+
+
+PAPER_SLICES = {"netflix": PaperSlice(user_max=200_000), "anime": PaperSlice(user_max=40_000)}
+READY_SLICE = {"netflix": "netflix-slice.parquet"}
+
+
+def is_named(source: object) -> bool:
+    """Return whether `source` is the name of a set, perhaps with a variant."""
+    if not isinstance(source, str):
+        return False
+    name = source.partition(":")[0]
+    return name in NAMED_SETS or name == "synthetic"
+
+
+def might_be_file(source: str) -> bool:
+    """Return whether `source` is a path that is there, a glob or a URL."""
+    if any(mark in source for mark in "*?[\0") or "://" in source:
+        return True
+    try:
+        return Path(source).exists()
+    except OSError:
+        return True  # the reader says what is wrong with it
+
+
+def load_named(
+    source: str,
+    *,
+    fetch: bool = True,
+    timestamps: bool = False,
+    progress: Progress = lambda done, total: None,
+    licence: Callable[[str], None] | None = None,
+    **policies: Any,
+) -> Ratings:
+    """Return the ratings of a named set, such as ml-1m, netflix:paper or synthetic:100k.
+
+    A missing archive is downloaded if `fetch` allows. `licence` is called with the licence's text
+    the first time a set is used. `policies` are duplicates, missing and outside of `read_ratings`.
+    """
+    unknown = policies.keys() - {"duplicates", "missing", "outside"}
+    if unknown:
+        raise InvalidParameter(f"{source} brings its own {sorted(unknown)[0]}; leave it out")
+    name, _, variant = source.partition(":")
+    if name == "synthetic":
+        if timestamps:
+            raise InvalidParameter("synthetic ratings have no timestamps")
+        return synthetic_ratings(variant or "100k")
+    known = named_set(name)
+    archive = locate(source, fetch=fetch, progress=progress)
+    if licence is not None:
+        _show_licence_once(known, licence)
+    table: Path | pl.DataFrame = archive
+    if archive.suffix != ".parquet":
+        table = _read_archive(known, archive)
+        table = PAPER_SLICES[name].cut(table) if variant else table
+    ratings = read_ratings(table, scale=known.scale, timestamps=timestamps, **policies)
+    if variant or name == "anime":
+        return replace(ratings, preparation=replace(ratings.preparation, is_filtered=True))
+    return ratings
+
+
+def locate(
+    source: str,
+    *,
+    fetch: bool = True,
+    check: bool = True,
+    progress: Progress = lambda done, total: None,
+) -> Path:
+    """File of a named set: its archive, or a ready slice of a variant in TACITURN_DATA."""
+    name, _, variant = source.partition(":")
+    known = named_set(name)
+    if variant not in ("", *known.variants):
+        choices = " or ".join(f"{name}:{each}" for each in known.variants) or "no variants"
+        raise InvalidParameter(f"there is no {source}; {name} has {choices}")
+    ready = _in_data_folder(READY_SLICE.get(name, "")) if variant else None
+    return ready or find_archive(known, fetch=fetch, check=check, progress=progress)
+
+
+def named_set(name: str) -> NamedSet:
+    """Return a set by its name."""
+    if name not in NAMED_SETS:
+        synthetic = ", ".join(f"synthetic:{each}" for each in PRESETS)
+        raise InvalidParameter(
+            f"there is no set {name!r}; there are {', '.join(NAMED_SETS)}, {synthetic}"
+        )
+    return NAMED_SETS[name]
+
+
+def find_archive(
+    known: NamedSet,
+    *,
+    fetch: bool = True,
+    check: bool = True,
+    progress: Progress = lambda done, total: None,
+) -> Path:
+    """Return the archive of a set: from TACITURN_DATA, from the cache, or downloaded into it.
+
+    An archive in TACITURN_DATA with another checksum than the official one is used with a warning.
+    """
+    given = _in_data_folder(known.archive)
+    if given:
+        if check and any(
+            file_digest(given, kind) != digest for kind, digest in known.checksums.items()
+        ):
+            warnings.warn(
+                f"{given} is not the official archive of {known.name} (its checksum differs); it "
+                "is used all the same",
+                stacklevel=2,
+            )
+        return given
+    cached = cache_folder() / known.archive
+    if cached.is_file():
+        return cached
+    if known.url is None:
+        raise InvalidDocument(
+            f"{known.name} must be downloaded by hand: {known.licence} Put the file as "
+            f"{known.archive} into {cache_folder()} or a folder named by TACITURN_DATA"
+        )
+    if not fetch:
+        raise InvalidDocument(f"{known.name} is not here yet; run: taciturn data get {known.name}")
+    mirror = os.environ.get("TACITURN_MIRROR")
+    url = f"{mirror.rstrip('/')}/{known.archive}" if mirror else known.url
+    download(url, cached, checksums=known.checksums, progress=progress)
+    return cached
+
+
+def cache_folder() -> Path:
+    """Return the folder where downloads are kept."""
+    if "TACITURN_CACHE" in os.environ:
+        return Path(os.environ["TACITURN_CACHE"])
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "taciturn"
+
+
+def data_folder() -> Path | None:
+    """Folder that TACITURN_DATA names, None if it is not set; raises if it names no folder."""
+    named = os.environ.get("TACITURN_DATA")
+    if not named:
+        return None
+    folder = Path(named)
+    if not folder.is_dir():
+        raise InvalidDocument(
+            f"TACITURN_DATA is {named!r}, which is not a folder; correct or unset it"
+        )
+    return folder
+
+
+def _in_data_folder(name: str) -> Path | None:
+    folder = data_folder()
+    if folder is None or not name:
+        return None
+    path = folder / name
+    return path if path.is_file() else None
+
+
+def _show_licence_once(known: NamedSet, licence: Callable[[str], None]) -> None:
+    marker = cache_folder() / f"{known.name}.licence-shown"
+    if marker.exists():
+        return
+    licence(known.licence)
+    try:
+        marker.parent.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+    except OSError:
+        pass  # a cache that cannot be written shows it again next time
+
+
+def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
+    """Return the ratings in an archive with the columns user_id, item_id, rating, timestamp."""
+    if known.name == "netflix":
+        return read_prize_archive(archive)
+    try:
+        with zipfile.ZipFile(archive) as bundle:
+            members = [name for name in bundle.namelist() if name.endswith(f"/{known.member}")]
+            members = members or [name for name in bundle.namelist() if name == known.member]
+            if len(members) != 1:
+                raise InvalidDocument(f"{archive} holds no {known.member}; it is another archive")
+            content = bundle.read(members[0])
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError):
+        raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
+    separator = _SEPARATORS.get(known.member)
+    header = None if separator is None else False
+    file = TableFile(str(archive), separator=separator, header=header, content=content)
+    pieces = list(file.pieces(list(file.places), _ARCHIVE_TYPES))
+    if not pieces:
+        raise InvalidDocument(f"{archive} has no ratings")
+    table = pl.concat(pieces).rename({"user": "user_id", "item": "item_id"})
+    if known.name == "anime":
+        table = table.filter(pl.col("rating") != -1)  # watched, not rated
+    return table

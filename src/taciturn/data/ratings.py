@@ -1,0 +1,254 @@
+"""Ratings: immutable, compact, in compressed rows by user and by item.
+
+This type holds private data. It lives on the trusted side only; nothing that serves recommendations
+may import it.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from taciturn import _core
+from taciturn._internal import parallel
+from taciturn.errors import InvalidParameter
+from taciturn.scale import Scale
+
+IntegerRows = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """One direction of a table of ratings: row r has the entries starts[r] to starts[r + 1].
+
+    starts (rows + 1, int64); columns (entries, int32), rising within a row; codes (entries), the
+    ratings in the compact form of their scale.
+    """
+
+    starts: IntegerRows
+    columns: Indices
+    codes: npt.NDArray[Any]
+
+    def transposed(self, rows: int) -> "Csr":
+        """Return the other direction, which has `rows` rows; its columns rise."""
+        parts = parallel.thread_count(None)
+        even = np.linspace(0, self.columns.size, parts + 1)[1:-1]
+        edges = [0, *np.searchsorted(self.starts, even).tolist(), self.starts.size - 1]
+        inputs = self.starts, self.columns, self.codes
+
+        def file(part: int, *target: Any) -> None:
+            _core.transpose(*inputs, edges[part], edges[part + 1], *target)
+
+        keys = [self.columns[self.starts[a] : self.starts[b]] for a, b in pairwise(edges)]
+        return _file_parts(keys, rows, self.codes, file)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preparation:
+    """Rules by which raw rows became ratings; public, and outside any guarantee.
+
+    Attributes
+    ----------
+    is_merged
+        Repeated rows of one (user, item) pair were to be merged into one rating.
+    is_filtered
+        Users, items or rows were left out by counts or by what they hold.
+    is_pattern_from_values
+        A rating was left out because of its value: which pairs are rated depends on values.
+    """
+
+    is_merged: bool = False
+    is_filtered: bool = False
+    is_pattern_from_values: bool = False
+
+    def notes(self) -> list[str]:
+        """Sentences for the owner on what the guarantee then refers to."""
+        notes = []
+        if self.is_merged:
+            notes.append(
+                "repeated rows of a (user, item) pair are merged: the guarantee counts pairs after "
+                "merging, so that under unit rating one raw row more or less can count twice"
+            )
+        if self.is_filtered:
+            notes.append(
+                "rows are left out before training, by counts or by what they hold: the guarantee "
+                "covers the ratings that are kept, not the choice"
+            )
+        return notes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Ratings:
+    """Ratings of items by users on a declared scale. Private; cannot be changed.
+
+    Build one with `taciturn.load`. Users and items are in the order of their ids. A user or item
+    may be without ratings.
+
+    Attributes
+    ----------
+    user_ids, item_ids
+        Ids as given, rising, without repetition.
+    scale
+        The declared scale.
+    by_user, by_item
+        The same ratings in both directions.
+    timestamps
+        One for each rating in the order of `by_user`, or None.
+    preparation
+        Rules by which raw rows became ratings.
+    """
+
+    user_ids: pl.Series
+    item_ids: pl.Series
+    scale: Scale
+    by_user: Csr
+    by_item: Csr = field(init=False)
+    timestamps: npt.NDArray[np.int64] | None = None
+    preparation: Preparation = Preparation()
+
+    def __post_init__(self) -> None:
+        if self.by_user.starts.size != len(self.user_ids) + 1:
+            raise InvalidParameter("by_user must have one row for each user")
+        object.__setattr__(self, "by_item", self.by_user.transposed(len(self.item_ids)))
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    def _arrays(self) -> list[npt.NDArray[Any]]:
+        sides = (self.by_user, self.by_item)
+        arrays = [array for side in sides for array in (side.starts, side.columns, side.codes)]
+        return arrays if self.timestamps is None else [*arrays, self.timestamps]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of users and of items."""
+        return len(self.user_ids), len(self.item_ids)
+
+    def __len__(self) -> int:
+        return self.by_user.columns.size
+
+    def __repr__(self) -> str:
+        # Counts are private under some units: nothing of the data but its scale is shown.
+        return f"Ratings(scale={self.scale})"
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the ratings themselves, ids not counted."""
+        return sum(array.nbytes for array in self._arrays())
+
+    def values(self) -> npt.NDArray[np.float32]:
+        """Return the ratings in the order of `by_user`."""
+        return self.scale.decode(self.by_user.codes)
+
+    def rows(self) -> Indices:
+        """Return the user index of each rating in the order of `by_user`."""
+        counts = np.diff(self.by_user.starts)
+        return np.repeat(np.arange(counts.size, dtype=np.int32), counts)
+
+    def place(self, user: int, item: int) -> int:
+        """Return where in the order of `by_user` a rating is, or raise if there is none."""
+        begin, end = self.by_user.starts[user], self.by_user.starts[user + 1]
+        row = self.by_user.columns[begin:end]
+        found = int(np.searchsorted(row, item))
+        if found == row.size or row[found] != item:
+            raise InvalidParameter("that user did not rate that item; choose a rating there is")
+        return int(begin) + found
+
+    def select(self, keep: npt.NDArray[np.bool_]) -> "Ratings":
+        """Return the ratings marked in the order of `by_user`, with the same users and items."""
+        if keep.shape != (len(self),) or keep.dtype != np.bool_:
+            raise InvalidParameter("give one truth value for each rating")
+        kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
+        by_user = Csr(
+            kept[self.by_user.starts], self.by_user.columns[keep], self.by_user.codes[keep]
+        )
+        return Ratings(
+            user_ids=self.user_ids,
+            item_ids=self.item_ids,
+            scale=self.scale,
+            by_user=by_user,
+            timestamps=None if self.timestamps is None else self.timestamps[keep],
+            preparation=self.preparation,
+        )
+
+    def replaced(self, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> "Ratings":
+        """Return the same pairs with other ratings at some places in the order of `by_user`."""
+        codes = self.by_user.codes.copy()
+        codes[places], outside = self.scale.encode(np.asarray(values, dtype=np.float64))
+        if outside.any():
+            raise InvalidParameter(f"a rating must lie on the scale {self.scale}")
+        return Ratings(
+            user_ids=self.user_ids,
+            item_ids=self.item_ids,
+            scale=self.scale,
+            by_user=Csr(self.by_user.starts, self.by_user.columns, codes),
+            timestamps=self.timestamps,
+            preparation=self.preparation,
+        )
+
+    def digest(self) -> str:
+        """Return a fingerprint of everything but timestamps. Private: it confirms a guess."""
+        digest = hashlib.sha256(str(self.scale).encode())
+        side = self.by_user
+        for array in (side.starts, side.columns, side.codes):
+            digest.update(array.tobytes())
+        for ids in (self.user_ids, self.item_ids):
+            digest.update(repr(ids.to_list()).encode())
+        return digest.hexdigest()
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a table with the columns user_id, item_id, rating and, if kept, timestamp."""
+        columns = {
+            "user_id": self.user_ids.gather(self.rows()),
+            "item_id": self.item_ids.gather(self.by_user.columns),
+            "rating": pl.Series(self.values()),
+        }
+        if self.timestamps is not None:
+            columns["timestamp"] = pl.Series(self.timestamps)
+        return pl.DataFrame(columns)
+
+
+def group(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:
+    """Return triples in `count` compressed rows; entries of a row keep their order.
+
+    Transposing the result gives rows whose columns rise. Counting only, linear in the ratings.
+    """
+    edges = np.linspace(0, rows.size, parallel.thread_count(None) + 1).astype(int).tolist()
+    parts = [slice(begin, end) for begin, end in pairwise(edges)]
+
+    def file(part: int, *target: Any) -> None:
+        _core.group(rows[parts[part]], columns[parts[part]], codes[parts[part]], *target)
+
+    return _file_parts([rows[part] for part in parts], count, codes, file)
+
+
+def filed(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:
+    """Return triples that come by row already, columns rising, in `count` compressed rows."""
+    counts = np.zeros(count, dtype=np.int64)
+    _core.count_keys(rows, counts)
+    return Csr(np.concatenate([[0], np.cumsum(counts)]), columns, codes)
+
+
+def _file_parts(
+    keys: list[Indices], rows: int, codes: npt.NDArray[Any], file: Callable[..., None]
+) -> Csr:
+    """Return a table that threads filed: `keys` are the rows of each one's entries, in order.
+
+    file(part, next, columns, codes) files the entries of a part, its first of row r at next[r].
+    """
+    counts = np.zeros((len(keys), rows), dtype=np.int64)
+    out = np.empty(codes.size, dtype=np.int32), np.empty_like(codes)
+
+    def each_part(work: Callable[[int], None]) -> None:
+        parallel.for_ranges(lambda part, _: work(part), len(keys), size=1, threads=len(keys))
+
+    each_part(lambda part: _core.count_keys(keys[part], counts[part]))
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    places = starts[:-1] + np.cumsum(counts, axis=0) - counts
+    each_part(lambda part: file(part, places[part], *out))
+    return Csr(starts, *out)

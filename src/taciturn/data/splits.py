@@ -1,0 +1,123 @@
+"""Splits into training and test ratings, from a public seed that never touches noise.
+
+Held-out evaluation reads private data: what it shows is the owner's own view. Every split keeps all
+users and items on both sides, so indices agree. A rating's side depends on the seed and on its own
+user and item: adding or removing other ratings does not move it.
+"""
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from taciturn._internal import validate
+from taciturn.data.ratings import Ratings
+from taciturn.errors import InvalidParameter
+
+Split = tuple[Ratings, Ratings]
+
+_PIECE = 2**20
+
+
+def random_split(ratings: Ratings, fraction: float, seed: int = 0) -> Split:
+    """Return training and test ratings; each rating is a test rating with chance `fraction`."""
+    return _divide(ratings, _uniform(ratings, seed) < _fraction(fraction))
+
+
+def stratified_split(ratings: Ratings, fraction: float, seed: int = 0) -> Split:
+    """Return training and test ratings with the same fraction of every user's, rounded down."""
+    order, rank = _by_user(ratings, _uniform(ratings, seed))
+    counts = np.diff(ratings.by_user.starts)
+    # A little is added so that 0.29 of 100 is 29, although its product is just below.
+    wanted = np.floor(counts * _fraction(fraction) + 1e-9).astype(np.int64)
+    test = np.zeros(len(ratings), dtype=np.bool_)
+    test[order] = rank < np.repeat(wanted, counts)
+    return _divide(ratings, test)
+
+
+def leave_last_out(ratings: Ratings, count: int = 1) -> Split:
+    """Return training and test ratings, the last `count` of each user by time being test ratings.
+
+    A user with no more than `count` ratings keeps them all for training.
+    """
+    count = validate.positive_integer("count", count, "it is the number of ratings held out")
+    if ratings.timestamps is None:
+        raise InvalidParameter("leaving the last out needs timestamps; read them with the ratings")
+    order, rank = _by_user(ratings, ratings.timestamps)
+    counts = np.diff(ratings.by_user.starts)
+    size = np.repeat(counts, counts)
+    test = np.zeros(len(ratings), dtype=np.bool_)
+    test[order] = (rank >= size - count) & (size > count)
+    return _divide(ratings, test)
+
+
+def k_fold(ratings: Ratings, folds: int, seed: int = 0) -> Iterator[Split]:
+    """Yield `folds` splits; each rating is a test rating in exactly one of them."""
+    folds = validate.positive_integer("folds", folds, "5 and 10 are common")
+    if folds < 2:
+        raise InvalidParameter(f"folds must be at least 2, got {folds}")
+    fold = np.floor(_uniform(ratings, seed) * folds).astype(np.int64)
+    for number in range(folds):
+        yield _divide(ratings, fold == number)
+
+
+def _fraction(fraction: float) -> float:
+    return validate.probability("fraction", fraction, "0.1 holds a tenth out")
+
+
+def _uniform(ratings: Ratings, seed: int) -> npt.NDArray[np.float64]:
+    """Return a coin for each rating that depends on the seed and the pair's ids, nothing else."""
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
+        raise InvalidParameter(f"seed must be a whole number from 0 to 2^64 − 1, got {seed!r}")
+    users, items = (_keys(ids, seed, role) for ids, role in _sides(ratings))
+    coins = np.empty(len(ratings))
+    rows, columns = ratings.rows(), ratings.by_user.columns
+    for begin in range(0, coins.size, _PIECE):
+        part = slice(begin, begin + _PIECE)
+        coins[part] = _mixed(users[rows[part]] + items[columns[part]])
+    return coins
+
+
+def _sides(ratings: Ratings) -> list[tuple[pl.Series, bytes]]:
+    return [(ratings.user_ids, b"user"), (ratings.item_ids, b"item")]
+
+
+def _keys(ids: pl.Series, seed: int, role: bytes) -> npt.NDArray[np.uint64]:
+    """64 bits for each id that depend on the seed and the text of the id only.
+
+    A number and its decimal text have the same, so that how ids are stored changes no split.
+    """
+    person, key = b"taciturn-" + role, seed.to_bytes(64, "big")
+    digests = (
+        hashlib.blake2b(str(each).encode(), key=key, person=person, digest_size=8).digest()
+        for each in ids
+    )
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
+
+
+def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
+    """Return numbers in [0, 1), every bit of a key reaching every bit of them (SplitMix64)."""
+    mixed = keys ^ (keys >> np.uint64(30))
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _by_user(
+    ratings: Ratings, keys: npt.NDArray[np.float64] | npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return an order that sorts each user's ratings by key, and the rank of each within it."""
+    rows = ratings.rows()
+    order = np.lexsort((keys, rows))
+    rank = np.arange(len(ratings)) - ratings.by_user.starts[rows]
+    return order, rank
+
+
+def _divide(ratings: Ratings, test: npt.NDArray[np.bool_]) -> Split:
+    if test.all() or not test.any():
+        raise InvalidParameter("the split leaves one side empty; use more ratings or another one")
+    return ratings.select(~test), ratings.select(test)

@@ -1,0 +1,324 @@
+"""`taciturn compare`: accuracy against privacy, solvers side by side on the same splits.
+
+A seed fixes the split and the public start; noise stays secure and is drawn anew for each seed. All
+solvers are compared at the same exact ε. What comes out is exact and reads private data: the
+owner's own view.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from taciturn._internal import strict_json, validate
+from taciturn._internal.files import prepare_folder, replace_file
+from taciturn._version import __version__
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.units import Unit
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import random_split
+from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.evaluate.metrics import Accuracy, accuracy
+from taciturn.solvers.contract import Fit, Session, Solver, settings
+from taciturn.solvers.names import SOLVERS, UNITS, make_solver, unit_option
+from taciturn.solvers.paper import PaperSolver
+
+DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
+EPSILONS = (1.0, 5.0, 10.0)
+
+VERSION = 2
+"""Of what a cell computes: results of other versions are not used."""
+
+METRICS = {
+    "rmse": "rmse",
+    "mae": "mae",
+    "ndcg": "ndcg@10_unrated_top_quarter",
+    "recall": "recall@20_unrated_top_quarter",
+}
+"""Names of metrics in the outside world; those of rankings tell their protocol."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to compare.
+
+    Parameters
+    ----------
+    solvers
+        Their names; the first is what the others are compared with.
+    units
+        What to hide. A solver that knows only some of them is run under those.
+    epsilons, delta
+        Overall budgets of the private ones.
+    seeds, first_seed
+        How many, and from which on.
+    holdout
+        Part of the ratings that is left out.
+    """
+
+    solvers: tuple[str, ...] = DEFAULT
+    units: tuple[Unit, ...] = (Unit.VALUE,)
+    epsilons: tuple[float, ...] = EPSILONS
+    delta: float = 1e-5
+    seeds: int = 3
+    first_seed: int = 0
+    holdout: float = 0.1
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.solvers if name not in SOLVERS]
+        if unknown or not self.solvers:
+            raise InvalidParameter(
+                f"solvers must be some of {', '.join(SOLVERS)}, got {', '.join(unknown) or 'none'}"
+            )
+        if len(set(self.solvers)) < len(self.solvers):
+            raise InvalidParameter("a solver is named twice")
+        units = tuple(validate.choice("units", unit, Unit) for unit in self.units)
+        object.__setattr__(self, "units", units)
+        if not units or len(set(units)) < len(units):
+            raise InvalidParameter("give at least one unit, and none twice")
+        if not self.kinds:
+            raise InvalidParameter(f"{' and '.join(UNITS)} know the unit {units[0]}; add one")
+        if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
+            raise InvalidParameter("give at least one epsilon, and none twice")
+        for epsilon in self.epsilons:
+            Budget.from_epsilon(epsilon, self.delta)
+        validate.positive_integer("seeds", self.seeds, "3 are usual")
+        Session(seed=self.first_seed)
+        validate.probability("holdout", self.holdout, "0.1 holds a tenth out")
+
+    @property
+    def each_seed(self) -> range:
+        """The seeds."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+    @property
+    def kinds(self) -> list[tuple[str, Unit | None]]:
+        """Solvers with the units they are run under, None if they are not private."""
+        return [
+            (name, unit)
+            for name in self.solvers
+            for unit in (self.units if SOLVERS[name].is_private else [None])
+            if unit in (None, Unit.VALUE) or name in UNITS
+        ]
+
+    @property
+    def cells(self) -> list["Cell"]:
+        """The trainings: every solver, under every unit and ε if it is private, with every seed."""
+        return [
+            Cell(solver=name, unit=unit, epsilon=epsilon, seed=seed)
+            for seed in self.each_seed
+            for name, unit in self.kinds
+            for epsilon in (sorted(self.epsilons) if unit else [None])
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One training: a solver, its unit and ε if it has them, and a seed."""
+
+    solver: str
+    unit: Unit | None
+    epsilon: float | None
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """One solver under one unit at one ε: means over seeds with standard errors.
+
+    A mean is None where it is unknown. `difference` is the mean difference of the RMSE to the first
+    solver on the same splits, at the same ε, and its standard error.
+    """
+
+    solver: str
+    unit: Unit | None
+    epsilon: float | None
+    status: str
+    means: dict[str, float | None]
+    errors: dict[str, float | None]
+    by_popularity: tuple[float | None, ...]
+    difference: tuple[float, float | None] | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Comparison:
+    """The results of all cells of a plan."""
+
+    plan: Plan
+    source: str
+    results: dict[Cell, Accuracy]
+    statuses: dict[tuple[str, Unit | None], str]
+
+    def summaries(self) -> list[Summary]:
+        """Return one summary for each solver, unit and ε, in the order of the plan."""
+        firsts = [cell for cell in self.plan.cells if cell.seed == self.plan.first_seed]
+        return [self._summary(cell) for cell in firsts]
+
+    def _of(self, cell: Cell) -> list[Accuracy]:
+        return [self.results[replace(cell, seed=seed)] for seed in self.plan.each_seed]
+
+    def _summary(self, cell: Cell) -> Summary:
+        found = self._of(cell)
+        means, errors = {}, {}
+        for name in METRICS:
+            means[name], errors[name] = _mean([getattr(each, name) for each in found])
+        groups = zip(*(each.rmse_by_popularity for each in found), strict=True)
+        return Summary(
+            solver=cell.solver,
+            unit=cell.unit,
+            epsilon=cell.epsilon,
+            status=self.statuses[cell.solver, cell.unit],
+            means=means,
+            errors=errors,
+            by_popularity=tuple(_mean(list(group))[0] for group in groups),
+            difference=self._difference(cell),
+        )
+
+    def _difference(self, cell: Cell) -> tuple[float, float | None] | None:
+        solver, unit = self.plan.kinds[0]
+        first = replace(cell, solver=solver, unit=unit, epsilon=cell.epsilon if unit else None)
+        if cell == first or (unit is not None and cell.epsilon is None):
+            return None
+        pairs = zip(self._of(cell), self._of(first), strict=True)
+        mean, error = _mean([one.rmse - two.rmse for one, two in pairs])
+        return (mean, error) if mean is not None else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON types."""
+        return {
+            "view": "owner",
+            "source": self.source,
+            "delta": self.plan.delta,
+            "seeds": list(self.plan.each_seed),
+            "holdout": self.plan.holdout,
+            "units": {unit: unit.facts.hides for unit in self.plan.units},
+            "compared_with": self.plan.kinds[0][0],
+            "compared_with_unit": self.plan.kinds[0][1],
+            "results": [_row(summary) for summary in self.summaries()],
+            "runs": [asdict(cell) | _named(asdict(found)) for cell, found in self.results.items()],
+        }
+
+
+def run_comparison(
+    ratings: Ratings,
+    plan: Plan,
+    *,
+    source: str,
+    folder: Path,
+    threads: int | None = None,
+    progress: Callable[[int, int, float], None] = lambda done, total, share: None,
+) -> Comparison:
+    """Run what is not in the folder yet, and return all. Reads private data: the owner's own view.
+
+    Results are kept in the folder's `cells`, under what they were run with, ratings included.
+    """
+    prepare_folder(folder / "cells")
+    digest = ratings.digest()
+    split: tuple[int, Ratings, Ratings] | None = None
+    solvers = {cell: _solver(cell, plan) for cell in plan.cells}
+    paths = {
+        cell: folder / "cells" / f"{_key(solver, cell, plan, digest)}.json"
+        for cell, solver in solvers.items()
+    }
+    found = {cell: _kept(path) for cell, path in paths.items()}
+    missing = [cell for cell, kept in found.items() if kept is None]
+    done = len(found) - len(missing)
+    for number, cell in enumerate(missing):
+        progress(done + number, len(found), number / len(missing))
+        if split is None or split[0] != cell.seed:
+            split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
+        fit, status = _fit(solvers[cell], cell, plan, split[1], threads)
+        measured = accuracy(fit, split[1], split[2], threads)
+        document = asdict(cell) | asdict(measured) | {"status": status}
+        replace_file(paths[cell], json.dumps(document).encode())
+        found[cell] = measured, status
+    progress(len(found), len(found), 1.0)
+    known = {cell: each for cell, each in found.items() if each is not None}
+    return Comparison(
+        plan=plan,
+        source=source,
+        results={cell: each[0] for cell, each in known.items()},
+        statuses={(cell.solver, cell.unit): each[1] for cell, each in known.items()},
+    )
+
+
+def _solver(cell: Cell, plan: Plan) -> Solver:
+    solver = make_solver(cell.solver, **unit_option(cell.solver, cell.unit or Unit.VALUE))
+    if isinstance(solver, PaperSolver) and cell.epsilon is not None:
+        # Its own formula is not tight: at the same exact ε it may use less noise.
+        mu = Budget.from_epsilon(cell.epsilon, plan.delta).mu
+        ratio = math.sqrt(2 * math.log(1.25 / solver.delta_i) / solver.iterations)
+        return replace(solver, epsilon_i=mu * ratio, delta=plan.delta)
+    return solver
+
+
+def _fit(
+    solver: Solver, cell: Cell, plan: Plan, train: Ratings, threads: int | None
+) -> tuple[Fit, str]:
+    """Return a fit, and the status that follows from its ledger."""
+    budget = None
+    if cell.epsilon is not None and not isinstance(solver, PaperSolver):
+        budget = Budget.from_epsilon(cell.epsilon, plan.delta)
+    fit = solver.fit(train, budget, Session(seed=cell.seed, threads=threads))
+    certificate = Certificate.from_ledger(fit.ledger, plan.delta)
+    spent = math.inf if certificate.epsilon is None else certificate.epsilon
+    if cell.epsilon is not None and spent > cell.epsilon * (1 + 1e-6):
+        raise InvalidParameter(f"{cell.solver} spent more than ε = {cell.epsilon:g}")
+    return fit, certificate.status.value
+
+
+def _key(solver: Solver, cell: Cell, plan: Plan, digest: str) -> str:
+    facts = {
+        "version": (VERSION, __version__),
+        "ratings": digest,
+        "cell": asdict(cell),
+        "settings": settings(solver),
+        "delta": plan.delta,
+        "holdout": plan.holdout,
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _kept(path: Path) -> tuple[Accuracy, str] | None:
+    if not path.is_file():
+        return None
+    try:
+        document = strict_json.read(path)
+        groups = tuple(document["rmse_by_popularity"])
+        metrics = {name: document[name] for name in METRICS}
+        return Accuracy(rmse_by_popularity=groups, **metrics), str(document["status"])
+    except (InvalidDocument, KeyError, TypeError):
+        return None
+
+
+def _mean(values: Sequence[float | None]) -> tuple[float | None, float | None]:
+    """Return mean and standard error, None if a value or, for the latter, a second one lacks."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None, None
+    return fmean(known), stdev(known) / math.sqrt(len(known)) if len(known) > 1 else None
+
+
+def _named(document: dict[str, Any]) -> dict[str, Any]:
+    return {METRICS.get(name, name): value for name, value in document.items()}
+
+
+def _row(summary: Summary) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "solver": summary.solver,
+        "unit": summary.unit,
+        "epsilon": summary.epsilon,
+        "status": summary.status,
+    }
+    for name, label in METRICS.items():
+        row[label] = summary.means[name]
+        row[f"{label}_error"] = summary.errors[name]
+    row["rmse_by_popularity"] = list(summary.by_popularity)
+    if summary.difference:
+        row["rmse_difference"], row["rmse_difference_error"] = summary.difference
+    return row

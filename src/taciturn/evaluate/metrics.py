@@ -1,0 +1,151 @@
+"""Errors and rankings on ratings that were left out: exact, and so for the owner only."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from taciturn._internal import parallel
+from taciturn.data.ratings import Ratings
+from taciturn.errors import InvalidParameter
+from taciturn.recommend.top import Catalogue
+from taciturn.solvers.contract import Fit
+
+_PIECE = 2**18
+
+GROUPS = 5
+"""Groups of items by popularity, with about as many training ratings each."""
+
+RELEVANT = 0.75
+"""A held-out rating is relevant from this part of the scale on: 4 on a scale from 1 to 5."""
+
+NDCG_AT, RECALL_AT = 10, 20
+
+
+def rmse(fit: Fit, ratings: Ratings) -> float:
+    """Return the root-mean-square error of a fit on ratings with the same users and items.
+
+    Reads private data: the owner's own view, not covered by any guarantee.
+    """
+    return math.sqrt(float(np.mean(_errors(fit, ratings) ** 2)))
+
+
+def coverage(fit: Fit, ratings: Ratings, shares: Sequence[float]) -> list[float]:
+    """Return which part of ratings lies within normal intervals about their predictions.
+
+    `shares` are what intervals of the fit's deviations should hold. Reads private data: the owner's
+    own view.
+    """
+    users, items = ratings.rows(), ratings.by_user.columns
+    errors = np.abs(_errors(fit, ratings)) / fit.deviations(users, items)
+    return [float(np.mean(errors < NormalDist().inv_cdf((1 + share) / 2))) for share in shares]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Accuracy:
+    """How well a fit predicts and ranks held-out ratings. Exact: the owner's own view.
+
+    Attributes
+    ----------
+    rmse, mae
+        Of predictions cut to the scale.
+    rmse_by_popularity
+        The same by groups of items, the least popular first; each group has about as many training
+        ratings. None for a group without held-out ratings.
+    ndcg, recall
+        NDCG@10 and recall@20 over all items that a user has not rated in training; held-out ratings
+        in the top quarter of the scale are relevant, and users without any are left out. None if
+        there are no such users.
+    """
+
+    rmse: float
+    mae: float
+    rmse_by_popularity: tuple[float | None, ...]
+    ndcg: float | None
+    recall: float | None
+
+
+def accuracy(fit: Fit, train: Ratings, test: Ratings, threads: int | None = None) -> Accuracy:
+    """Return how well a fit does on held-out ratings. Reads private data: the owner's own view."""
+    errors = _errors(fit, test)
+    groups = _popularity(train)[test.by_user.columns]
+    by_group = [errors[groups == group] for group in range(GROUPS)]
+    ndcg, recall = _ranking(fit, train, test, threads)
+    return Accuracy(
+        rmse=math.sqrt(float(np.mean(errors**2))),
+        mae=float(np.mean(np.abs(errors))),
+        rmse_by_popularity=tuple(
+            math.sqrt(float(np.mean(each**2))) if each.size else None for each in by_group
+        ),
+        ndcg=ndcg,
+        recall=recall,
+    )
+
+
+def _errors(fit: Fit, ratings: Ratings) -> npt.NDArray[np.float64]:
+    """Return prediction minus rating, in the order of `by_user`."""
+    if len(ratings) == 0 or ratings.shape[0] != len(fit.known_users.ids):
+        raise InvalidParameter("evaluate on ratings of the same users and items, at least one")
+    users, items, values = ratings.rows(), ratings.by_user.columns, ratings.values()
+    errors = np.empty(len(ratings))
+    for begin in range(0, len(ratings), _PIECE):
+        part = slice(begin, begin + _PIECE)
+        errors[part] = fit.predict(users[part], items[part]) - values[part]
+    return errors
+
+
+def _popularity(train: Ratings) -> npt.NDArray[np.int64]:
+    """Return the group of each item, 0 for the least popular."""
+    counts = np.diff(train.by_item.starts)
+    order = np.argsort(counts, kind="stable")
+    before = np.cumsum(counts[order]) - counts[order]
+    groups = np.empty(counts.size, dtype=np.int64)
+    groups[order] = np.minimum(GROUPS - 1, before * GROUPS // max(1, int(counts.sum())))
+    return groups
+
+
+def _ranking(
+    fit: Fit, train: Ratings, test: Ratings, threads: int | None
+) -> tuple[float | None, float | None]:
+    profiles = fit.known_items
+    relevant = test.values() >= test.scale.low + RELEVANT * test.scale.range
+    hits = test.select(relevant) if relevant.any() else None
+    if hits is None:
+        return None, None
+    wanted = np.diff(hits.by_user.starts)
+    users = np.flatnonzero(wanted)
+    starts, columns = _rows_of(train, users)
+    best, _ = Catalogue(profiles.factors, profiles.biases).best(
+        fit.known_users.factors[users],
+        RECALL_AT,
+        starts=starts,
+        columns=columns,
+        threads=parallel.thread_count(threads),
+    )
+    # A pair (user, item) as one number; those that are relevant are sorted already.
+    items = train.shape[1]
+    keys = hits.rows().astype(np.int64) * items + hits.by_user.columns
+    asked = users[:, None].astype(np.int64) * items + best
+    place = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
+    found = (keys[place] == asked) & (best >= 0)
+    counts = wanted[users]
+    recall = found.sum(axis=1) / np.minimum(counts, RECALL_AT)
+    gains = 1 / np.log2(np.arange(2, NDCG_AT + 2))
+    ideal = np.cumsum(gains)[np.minimum(counts, NDCG_AT) - 1]
+    shown = found[:, :NDCG_AT]
+    ndcg = (shown * gains[: shown.shape[1]]).sum(axis=1) / ideal
+    return float(ndcg.mean()), float(recall.mean())
+
+
+def _rows_of(
+    ratings: Ratings, users: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the items of some users in compressed rows."""
+    keep = np.zeros(ratings.shape[0], dtype=np.bool_)
+    keep[users] = True
+    counts = np.diff(ratings.by_user.starts)
+    starts = np.concatenate([[0], np.cumsum(counts[users])]).astype(np.int64)
+    return starts, ratings.by_user.columns[np.repeat(keep, counts)]

@@ -1,0 +1,376 @@
+"""The Gaussian mechanism: the only door out of the private side.
+
+`Gate.release` is the one place that computes a noise scale, books an event and draws noise, in that
+order. What it returns may be published; what goes in may not.
+"""
+
+import json
+import math
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from taciturn import _core
+from taciturn._internal import parallel, validate
+from taciturn.accounting import sampler
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.calibration import MARGIN
+from taciturn.accounting.events import (
+    OBSERVED,
+    Event,
+    ExactRelease,
+    GaussianRelease,
+    PatternRelease,
+)
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.units import Unit
+from taciturn.errors import BudgetExceeded, InvalidParameter, NoiseReuse
+from taciturn.mechanisms.extent import SMALL, Extent, ideal_mu
+from taciturn.mechanisms.noise import BLOCK, NoiseSource, SecureNoise, check_source
+from taciturn.mechanisms.query import BoundedQuery, JointMeasurement, Measurement
+from taciturn.mechanisms.run_folder import TOGETHER_MAX, RunFolder
+
+
+class _Observer(Protocol):
+    """An audit that sees the exact sums of a run; the ledger of such a run has status `none`."""
+
+    def asked(self, measurement: JointMeasurement, values: npt.NDArray[np.int32]) -> None:
+        """Take note of a measurement before it is computed. Private."""
+
+    def released(
+        self,
+        queries: Sequence[BoundedQuery],
+        events: Sequence[GaussianRelease],
+        tables: Sequence[npt.NDArray[np.int64]],
+        released: tuple[npt.NDArray[np.float64], ...],
+    ) -> tuple[npt.NDArray[np.float64], ...]:
+        """Take note of exact sums and what was released; return what the run gets to see."""
+
+
+_observer: ContextVar[_Observer | None] = ContextVar("observer", default=None)
+
+
+@contextmanager
+def _observed(observer: _Observer) -> Iterator[None]:
+    """Let an observer see every release of the gates that are made within."""
+    token = _observer.set(observer)
+    try:
+        yield
+    finally:
+        _observer.reset(token)
+
+
+class Gate:
+    """Releases private sums with Gaussian noise, within a budget.
+
+    Parameters
+    ----------
+    budget
+        What all releases together may cost. What the sampler's error could cost is set aside; the
+        certificate of the ledger never exceeds the budget.
+    unit
+        The unit that every query must be bounded under.
+    noise
+        Where noise comes from; a fresh secure source when omitted.
+    folder
+        Keeps ledger and noise key on disk, so that an interrupted run can go on with the same
+        noise; see `RunFolder`. Takes the place of `noise`.
+    position
+        How many events of a resumed run to skip, whose results the caller has kept; they count
+        towards the budget.
+    threads
+        How many threads draw noise; the result does not depend on it.
+    extent
+        Maximum size of all releases; more is refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Budget,
+        unit: Unit,
+        noise: NoiseSource | None = None,
+        folder: RunFolder | None = None,
+        position: int = 0,
+        threads: int | None = None,
+        extent: Extent = SMALL,
+    ) -> None:
+        if noise is not None and folder is not None:
+            raise InvalidParameter("give a noise source or a run folder, which has its own")
+        self.budget = budget
+        self.unit = Unit(unit)
+        self.extent = extent
+        self.mu = ideal_mu(budget, extent)
+        self._folder = folder
+        if folder is not None and type(folder) is not RunFolder:
+            raise InvalidParameter("folder must be a RunFolder; make one with RunFolder.create")
+        self._noise = folder._noise if folder else noise or SecureNoise()
+        check_source(self._noise)
+        self._noise.claim()
+        self._observer = _observer.get()
+        self._ledger = folder._ledger if folder else Ledger()
+        self._threads = parallel.thread_count(threads)
+        self._lock = threading.Lock()
+        booked = self._ledger.events
+        if not 0 <= position <= len(booked):
+            raise NoiseReuse("the run cannot go on from events that its ledger does not have")
+        self._position = position
+        # μ² exactly, so that many small shares may add up to just 1.
+        self._square, self._drawn = Fraction(0), Extent(coordinates=0, releases=0, numbers=0)
+        for event in booked[:position]:
+            if isinstance(event, ExactRelease) or event.unit is not self.unit:
+                raise NoiseReuse("the ledger of the run holds what this gate never books")
+            if isinstance(event, GaussianRelease):
+                self._square = self._after(event, self._square)
+                skipped = Extent(coordinates=event.coordinates, releases=1, numbers=0)
+                self._drawn = self._drawn.plus(skipped)
+
+    def __reduce__(self) -> NoReturn:
+        raise NoiseReuse("a gate cannot be copied: both copies would draw the same noise")
+
+    @property
+    def ledger(self) -> Ledger:
+        """A copy of the ledger as it stands; that of an observed run has status `none`."""
+        ledger = Ledger(self._ledger.events, run=self._ledger.run)
+        if self._observer is not None:
+            ledger.append(ExactRelease(purpose=OBSERVED, unit=self.unit))
+        return ledger
+
+    @property
+    def position(self) -> int:
+        """How many events of the run have been released or skipped."""
+        return self._position
+
+    def plan(self, query: BoundedQuery, share: float) -> GaussianRelease:
+        """Return the event that releasing `query` with a share of the budget's μ² would book.
+
+        The noise scale is sensitivity/(μ√share), rounded up. Reads no private data.
+        """
+        if query.unit is not self.unit:
+            raise InvalidParameter(
+                f"this run protects unit {self.unit}, the query is bounded under {query.unit}"
+            )
+        share = validate.positive("share", share, "shares of the budget add up to at most 1")
+        if share > 1:
+            raise InvalidParameter(f"share must be at most 1, got {share}")
+        sigma = query.sensitivity / (self.mu * math.sqrt(share)) * (1 + 2.0**-50)
+        if query.sensitivity > sampler.RATIO_MAX * sigma:
+            raise InvalidParameter(
+                f"one release may spend at most mu = {sampler.RATIO_MAX:g}; "
+                "spread the budget over several"
+            )
+        sampler.check_scale(sigma)
+        return GaussianRelease(
+            purpose=query.purpose,
+            proof=query.proof,
+            unit=query.unit,
+            sensitivity=math.ldexp(query.sensitivity, query.exponent),
+            noise_scale=math.ldexp(sigma, query.exponent),
+            rows=query.rows,
+            noise=self._noise.kind,
+            coordinates=query.coordinates,
+            sampler_error=sampler.ERROR,
+            sampler_tail=sampler.TAIL,
+            flaw=query.flaw,
+        )
+
+    def plan_all(self, asked: Iterable[tuple[BoundedQuery, float]]) -> list[GaussianRelease]:
+        """Events of releasing all of these queries with their shares of μ².
+
+        Raises if the gate would refuse one of them; records nothing.
+        """
+        asked = list(asked)
+        extent, square = Extent.of(query for query, _ in asked), Fraction(0)
+        if not self.extent.covers(extent):
+            raise BudgetExceeded(_TOO_LARGE)
+        events = [self.plan(query, share) for query, share in asked]
+        for event in events:
+            square = self._after(event, square)
+        return events
+
+    def noise_scale(self, query: BoundedQuery, share: float) -> float:
+        """Return the noise scale of a release, in the units of what it returns; public."""
+        return self.plan(query, share).noise_scale
+
+    def publish_pattern(self, purpose: str) -> None:
+        """Book that something computed from who rated what leaves as it is; free under `value`.
+
+        After it, the gate releases nothing more.
+        """
+        event = PatternRelease(purpose=purpose, unit=self.unit)
+        if not event.is_free:
+            raise InvalidParameter(f"unit {self.unit} hides who rated what: it needs noise")
+        with self._lock:
+            self._book(self._position, [event])
+            self._position += 1
+
+    def release(
+        self, measurement: Measurement, values: npt.NDArray[np.int32], *, share: float
+    ) -> npt.NDArray[np.float64]:
+        """Release the sums of a measurement with Gaussian noise, for a share of the budget's μ².
+
+        Reads private data, `values`; what it returns may be published. Books the event first,
+        durably if the run has a folder, then draws the noise: a crash in between costs budget and
+        reveals nothing. No exception depends on the sums: that they stay within the query's
+        magnitude is up to the measurement, and sums that did not would only wrap around, which is
+        post-processing. In a resumed run the events that were booked before must come again in the
+        same order with the same sums, and draw the same noise.
+
+        Raises
+        ------
+        BudgetExceeded
+            The shares add up to more than 1; nothing was booked.
+        NoiseReuse
+            A resumed run asks for something else than it did before, or the run is complete.
+        """
+        (released,) = self.release_together(_Alone(measurement), values, shares=(share,))
+        return released
+
+    def release_together(
+        self,
+        measurement: JointMeasurement,
+        values: npt.NDArray[np.int32],
+        *,
+        shares: Sequence[float],
+    ) -> tuple[npt.NDArray[np.float64], ...]:
+        """Release several tables that are computed together, each for its share of μ².
+
+        Like `release` for each; all events are booked before any noise is drawn.
+        """
+        queries = measurement.queries
+        if not 0 < len(queries) <= TOGETHER_MAX:
+            raise InvalidParameter(f"release at most {TOGETHER_MAX} tables together")
+        events = [self.plan(query, share) for query, share in zip(queries, shares, strict=True)]
+        if self._observer is not None:
+            self._observer.asked(measurement, values)
+        tables = measurement.exact(values, self._threads)
+        for query, sums in zip(queries, tables, strict=True):
+            if sums.shape != query.shape or sums.dtype != np.int64:
+                raise InvalidParameter("a measurement must give 64-bit integers of its shape")
+        with self._lock:
+            position, square = self._position, self._square
+            if any(isinstance(event, PatternRelease) for event in self._ledger.events[:position]):
+                raise InvalidParameter("the pattern is published after the last release")
+            for event in events:
+                square = self._after(event, square)
+            drawn = self._drawn.plus(Extent.of(queries))
+            if not self.extent.covers(drawn):
+                raise BudgetExceeded(_TOO_LARGE)
+            self._noise._secret()  # raises if the noise cannot be used, before anything is booked
+            self._book(position, events)
+            if self._folder:
+                uses = [
+                    self._use(position + place, query, sums)
+                    for place, (query, sums) in enumerate(zip(queries, tables, strict=True))
+                ]
+                self._folder.bind(position, uses)
+            self._square, self._drawn = square, drawn
+            self._position = position + len(events)
+            drafts = [
+                _Draft(position + place, query, event, sums)
+                for place, (query, event, sums) in enumerate(
+                    zip(queries, events, tables, strict=True)
+                )
+            ]
+            released = self._noised(drafts)
+        if self._observer is not None:
+            return self._observer.released(queries, events, tables, released)
+        return released
+
+    def _book(self, position: int, events: Sequence[Event]) -> None:
+        """Book events that are new; those that were booked before must be the same."""
+        booked = self._ledger.events
+        for place, (known, event) in enumerate(zip(booked[position:], events, strict=False)):
+            if self._folder is None or known != event:
+                raise NoiseReuse(
+                    f"event {position + place} of this run was {known.purpose!r} with other "
+                    "parameters; resume with the same configuration or begin a new run"
+                )
+        new = events[max(0, len(booked) - position) :]
+        if self._folder and new:
+            self._folder.book(new)
+        for event in new:
+            self._ledger.append(event)
+
+    def _use(self, event: int, query: BoundedQuery, sums: npt.NDArray[np.int64]) -> str:
+        """Return a fingerprint of what the noise of an event is added to."""
+        facts = json.dumps(asdict(query), sort_keys=True).encode()
+        return self._noise._fingerprint(event, facts, np.ascontiguousarray(sums).data)
+
+    def close(self) -> None:
+        """Complete the run: erase the noise key, here and on disk. The ledger stays."""
+        with self._lock:
+            self._noise.erase()
+            if self._folder:
+                self._folder.erase_key()
+
+    def _after(self, event: GaussianRelease, before: Fraction) -> Fraction:
+        """μ² after `event`; raises if the budget does not cover it."""
+        square = before + Fraction(event.mu) ** 2
+        if square > Fraction(self.mu * (1 + MARGIN)) ** 2:
+            raise BudgetExceeded(
+                "the shares of the releases add up to more than the budget; this one was not made"
+            )
+        return square
+
+    def _noised(self, drafts: list["_Draft"]) -> tuple[npt.NDArray[np.float64], ...]:
+        """Return exact sums with noise. The blocks of all tables are shared among the threads."""
+        blocks = [(draft, block) for draft in drafts for block in range(draft.blocks)]
+
+        def work(begin: int, end: int) -> None:
+            for draft, block in blocks[begin:end]:
+                draft.add_noise(self._noise, block)
+
+        parallel.for_ranges(work, len(blocks), size=1, threads=self._threads)
+        return tuple(draft.released for draft in drafts)
+
+
+_TOO_LARGE = (
+    "the releases touch more coordinates, tables or numbers than the run planned for; this one was "
+    "not made"
+)
+
+
+class _Draft:
+    """A table while noise is added to it, block by block; a block has whole rows."""
+
+    def __init__(
+        self, event: int, query: BoundedQuery, facts: GaussianRelease, sums: npt.NDArray[np.int64]
+    ) -> None:
+        self._event, self._sums, self._step = event, sums, query.step
+        self._table = _core.Ziggurat(math.ldexp(facts.noise_scale, -query.exponent))
+        rows, self._width = query.shape
+        self._size = max(1, BLOCK // self._width)
+        self.blocks = -(-rows // self._size)
+        self.released = np.empty(query.shape, dtype=np.float64)
+
+    def add_noise(self, source: NoiseSource, block: int) -> None:
+        rows = slice(block * self._size, (block + 1) * self._size)
+        sums = self._sums[rows]
+        noise = source._integers(self._table, event=self._event, block=block, count=sums.size)
+        noise = noise.reshape(sums.shape)
+        noise += sums
+        np.multiply(noise, self._step, out=self.released[rows])
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """One measurement as a joint one."""
+
+    measurement: Measurement
+
+    @property
+    def queries(self) -> tuple[BoundedQuery, ...]:
+        return (self.measurement.query,)
+
+    def exact(
+        self, values: npt.NDArray[np.int32], threads: int | None = None
+    ) -> tuple[npt.NDArray[np.int64], ...]:
+        return (self.measurement.exact(values, threads),)

@@ -1,0 +1,1 @@
+"""What is published and served: profiles, and predictions from them."""

@@ -1,0 +1,1 @@
+"""Queries over ratings, each with its sensitivity and its proof."""

@@ -1,0 +1,126 @@
+"""A release in forms that other programs read."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from taciturn._internal import strict_json
+from taciturn._internal.optional import require
+from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.recommend.serve import Recommender
+from taciturn.release.bundle import Release, Table
+
+_PROBES = 200
+"""Users whose neighbours the recall of an index is measured on, at most."""
+
+
+class Form(StrEnum):
+    """What to export to."""
+
+    PARQUET = "parquet"
+    NPZ = "npz"
+    ANN = "ann"
+
+
+def export_release(release: Release, form: Form, output: str | Path) -> dict[str, Any]:
+    """Write a release in another form to a new file or folder, and return facts about it.
+
+    - `parquet`: a folder with items.parquet and users.parquet, one column for each factor, and
+      facts.json with the mean;
+    - `npz`: numpy arrays of ids, biases and factors, and the mean; both with variances, and with
+      what is assumed of a person, if there are any;
+    - `ann`: a folder with a Voyager index of the items for inner products, and their ids.
+    """
+    output = Path(output).absolute()
+    if output.exists():
+        raise InvalidDocument(f"{output} exists already, and is never overwritten; choose another")
+    sides = {"user": release.users, "item": release.items}
+    tables = {role: table for role, table in sides.items() if table is not None}
+    try:
+        if form is Form.PARQUET:
+            return _to_parquet(release, tables, output)
+        if form is Form.NPZ:
+            return _to_npz(release, tables, output)
+        return _to_ann(release, output)
+    except OSError as error:
+        raise InvalidDocument(f"cannot write {output}: {error.strerror}") from None
+
+
+def _to_parquet(release: Release, tables: dict[str, Table], output: Path) -> dict[str, Any]:
+    output.mkdir()
+    for role, table in tables.items():
+        columns = {f"{role}_id": table.ids, "bias": pl.Series(table.biases)}
+        for number in range(table.factors.shape[1]):
+            columns[f"factor_{number}"] = pl.Series(table.factors[:, number])
+        if table.bias_variances is not None and table.variances is not None:
+            columns["bias_variance"] = pl.Series(table.bias_variances)
+            for number in range(table.variances.shape[1]):
+                columns[f"variance_{number}"] = pl.Series(table.variances[:, number])
+        pl.DataFrame(columns).write_parquet(output / f"{role}s.parquet")
+    known = release.facts.to_dict()
+    facts = {name: known[name] for name in ("mean", "residual_variance", "prior") if name in known}
+    strict_json.write(output / "facts.json", facts)
+    return {"files": [*(f"{role}s.parquet" for role in tables), "facts.json"]}
+
+
+def _to_npz(release: Release, tables: dict[str, Table], output: Path) -> dict[str, Any]:
+    arrays: dict[str, npt.NDArray[Any]] = {"mean": np.array(release.facts.mean)}
+    for role, table in tables.items():
+        is_text = table.ids.dtype == pl.String
+        arrays[f"{role}_ids"] = (
+            np.array(table.ids.to_list(), dtype=np.str_) if is_text else table.ids.to_numpy()
+        )
+        arrays[f"{role}_biases"] = table.biases
+        arrays[f"{role}_factors"] = table.factors
+        if table.bias_variances is not None and table.variances is not None:
+            arrays[f"{role}_bias_variances"] = table.bias_variances
+            arrays[f"{role}_variances"] = table.variances
+            arrays["residual_variance"] = np.array(release.facts.residual_variance)
+    if release.facts.prior is not None:
+        arrays["prior_residual_variance"] = np.array(release.facts.prior.residual_variance)
+        arrays["prior_variances"] = np.array(release.facts.prior.variances)
+    with output.open("xb") as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]
+    return {"arrays": sorted(arrays)}
+
+
+def _to_ann(release: Release, output: Path) -> dict[str, Any]:
+    """Write an index in which an item is (profile, bias), to be asked with (profile, 1)."""
+    voyager = require("voyager", "ann")
+    if release.items is None:
+        raise InvalidParameter("the release has no item profiles to make an index of")
+    items = release.items
+    vectors = np.column_stack([items.factors, items.biases]).astype(np.float32)
+    index = voyager.Index(
+        voyager.Space.InnerProduct, num_dimensions=vectors.shape[1], M=24, ef_construction=400
+    )
+    index.add_items(vectors, num_threads=1)
+    output.mkdir()
+    index.save(str(output / "items.voyager"))
+    strict_json.write(output / "item_ids.json", items.ids.to_list())
+    facts = {"items": len(items), "recall_at_10": _recall(release, index)}
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _recall(release: Release, index: Any) -> float | None:
+    """Return the share of the exact best ten that the index finds, over some users."""
+    if release.users is None or release.items is None:
+        return None
+    count = min(10, len(release.items))
+    step = max(1, len(release.users) // _PROBES)
+    probes = release.users.ids.gather_every(step)
+    exact = Recommender(release).recommend(probes, count)
+    asked = np.column_stack([release.users.factors[::step], np.ones(len(probes), dtype=np.float32)])
+    found, _ = index.query(asked.astype(np.float32), k=count, query_ef=max(200, 4 * count))
+    ids = release.items.ids
+    pairs = {
+        (user, ids[int(item)])
+        for user, row in zip(probes.to_list(), found, strict=True)
+        for item in row
+    }
+    true = list(zip(exact["user_id"].to_list(), exact["item_id"].to_list(), strict=True))
+    return sum(pair in pairs for pair in true) / len(true)

@@ -1,0 +1,62 @@
+"""The best items of many profiles at once: exact, by a compiled kernel."""
+
+import numpy as np
+import numpy.typing as npt
+
+from taciturn import _core
+from taciturn._internal import parallel, validate
+
+Floats = npt.NDArray[np.float32]
+
+_LANES = 16
+"""Items that the kernel works on together."""
+
+_USERS = 256
+"""Users whose items are looked for in one piece of work."""
+
+
+class Catalogue:
+    """Item profiles as the kernel takes them.
+
+    Parameters
+    ----------
+    factors, biases
+        Of the items (n × k, n).
+    """
+
+    def __init__(self, factors: Floats, biases: Floats) -> None:
+        self._count, width = factors.shape
+        groups = -(-self._count // _LANES)
+        padded = np.zeros((groups * _LANES, width), dtype=np.float32)
+        padded[: self._count] = factors
+        grouped = padded.reshape(groups, _LANES, width).transpose(0, 2, 1)
+        self._factors = np.ascontiguousarray(grouped)
+        self._biases = np.full((groups, _LANES), -np.inf, dtype=np.float32)
+        self._biases.ravel()[: self._count] = biases
+
+    def best(
+        self,
+        users: Floats,
+        count: int,
+        *,
+        starts: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+        threads: int,
+    ) -> tuple[npt.NDArray[np.int32], Floats]:
+        """Return the best items of each profile and their scores, −1 where there are no more.
+
+        Row r is not to get the items columns[starts[r]:starts[r + 1]], which rise. A score is item
+        bias plus inner product.
+        """
+        count = min(validate.positive_integer("count", count, "ten are usual"), self._count)
+        items = np.empty((len(users), count), dtype=np.int32)
+        scores = np.empty((len(users), count), dtype=np.float32)
+        users = np.ascontiguousarray(users)
+
+        def work(begin: int, end: int) -> None:
+            _core.top_k(
+                self._factors, self._biases, users, starts, columns, items, scores, begin, end
+            )
+
+        parallel.for_ranges(work, len(users), size=_USERS, threads=threads)
+        return items, scores

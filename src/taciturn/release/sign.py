@@ -1,0 +1,123 @@
+"""Ed25519 signatures of releases: who vouches for one."""
+
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from taciturn._internal import strict_json
+from taciturn.errors import CheckFailed, InvalidDocument
+
+FORMAT = "taciturn-signature"
+VERSION = 1
+
+_CONTEXT = b"taciturn release 1\n"
+
+
+def make_keys(path: str | Path) -> tuple[Path, Path]:
+    """Write a new private key to `path`, readable by its owner only, and its public key beside it.
+
+    The public key goes to `path`.pub. Neither file may exist.
+    """
+    private, public = Path(path).absolute(), Path(f"{Path(path).absolute()}.pub")
+    key = Ed25519PrivateKey.generate()
+    secret = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    shared = key.public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    try:
+        for file in (private, public):
+            if os.path.lexists(file):
+                raise InvalidDocument(f"{file} exists already, and is never overwritten")
+        for file, content, mode in ((private, secret, 0o600), (public, shared, 0o644)):
+            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content)
+    except OSError as error:
+        raise InvalidDocument(f"cannot write {error.filename}: {error.strerror}") from None
+    return private, public
+
+
+def read_private_key(path: str | Path) -> Ed25519PrivateKey:
+    """Return the private key in a PEM file."""
+    try:
+        key = serialization.load_pem_private_key(_read(path), password=None)
+    except (ValueError, TypeError):
+        raise InvalidDocument(f"{path} is not an unencrypted private key in PEM form") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InvalidDocument(f"{path} is not an Ed25519 key; make one with taciturn keygen")
+    return key
+
+
+def read_public_key(path: str | Path) -> Ed25519PublicKey:
+    """Return the public key in a PEM file."""
+    try:
+        key = serialization.load_pem_public_key(_read(path))
+    except ValueError:
+        raise InvalidDocument(f"{path} is not a public key in PEM form") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise InvalidDocument(f"{path} is not an Ed25519 key; make one with taciturn keygen")
+    return key
+
+
+def signature(key: Ed25519PrivateKey, sums: bytes) -> str:
+    """Return the signature file of a release whose checksums are `sums`."""
+    return strict_json.dumps(
+        {
+            "format": FORMAT,
+            "version": VERSION,
+            "algorithm": "ed25519",
+            "public_key": _raw(key.public_key()).hex(),
+            "signature": key.sign(_CONTEXT + sums).hex(),
+        }
+    )
+
+
+def check_signature(content: bytes, sums: bytes, expected: Ed25519PublicKey | None) -> str:
+    """Return the public key that signed `sums`, in hexadecimal; raise unless it truly did.
+
+    With `expected`, it must be that key. Without, the signature shows only that whoever holds the
+    key that it names signed these files.
+    """
+    try:
+        document = strict_json.loads(content.decode("utf-8"), "the signature")
+        public, signed = bytes.fromhex(document["public_key"]), bytes.fromhex(document["signature"])
+        key = Ed25519PublicKey.from_public_bytes(public)
+    except (InvalidDocument, KeyError, TypeError, ValueError):
+        raise CheckFailed("the signature file is damaged") from None
+    canonical = {
+        "format": FORMAT,
+        "version": VERSION,
+        "algorithm": "ed25519",
+        "public_key": public.hex(),
+        "signature": signed.hex(),
+    }
+    if content != strict_json.dumps(canonical).encode():
+        raise CheckFailed(
+            "the signature file is damaged, or of a version this Taciturn does not know"
+        )
+    try:
+        key.verify(signed, _CONTEXT + sums)
+    except InvalidSignature:
+        raise CheckFailed("the signature does not fit the files") from None
+    if expected is not None and _raw(expected) != public:
+        raise CheckFailed("the release was signed with another key")
+    return public.hex()
+
+
+def _raw(key: Ed25519PublicKey) -> bytes:
+    return key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
+
+
+def _read(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidDocument(f"cannot read {path}: {reason}") from None

@@ -1,0 +1,197 @@
+"""Cells: single trainings that figures are made of, each kept under what it was run with.
+
+A cell's result is kept in the cache folder under a digest of its configuration and of the data's
+own file, so that an interrupted reproduction goes on where it was and figures share their runs.
+"""
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from taciturn._internal import strict_json
+from taciturn._internal.files import replace_file
+from taciturn.data.download import file_digest
+from taciturn.data.named import cache_folder, locate
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import random_split
+from taciturn.errors import InvalidDocument
+from taciturn.mechanisms.noise import NoiseSource
+from taciturn.reproduction.descents import Protocol, Step, descend, paper_solver
+from taciturn.reproduction.published import SETS, Configuration, PaperSet
+from taciturn.solvers.paper import has_settled, item_means
+
+VERSION = 1
+"""Of what a cell computes: results of other versions are not used."""
+
+TOLERANCE, PATIENCE = 5e-5, 15
+"""The stopping rule: as close as any that was tried to the paper's numbers of iterations."""
+
+ITERATIONS_MAX = 20_000
+"""Where a run ends that the rule does not stop."""
+
+HOLDOUT, SPLIT = 0.1, 0
+"""Part of the ratings that companions leave out of training and measure the error on, and the seed
+that chooses it: the same for all, since splits differ by more than lines do."""
+
+MARKS = 50
+"""Held-out errors are measured about so many times along a training of known length."""
+
+MARK_EVERY = 50
+"""And every so many iterations if a rule decides the length."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One training: what it is run with, and nothing else that its result depends on but noise.
+
+    `iterations` None leaves the length to the stopping rule; `held_out` trains on nine tenths and
+    measures the error on the rest.
+    """
+
+    data: str
+    protocol: Protocol
+    configuration: Configuration
+    iterations: int | None
+    seed: int
+    held_out: bool
+
+    @property
+    def paper_set(self) -> PaperSet:
+        """The data set, as the paper knows it."""
+        return SETS[self.data]
+
+    def key(self, digest: str) -> str:
+        """Return what the result is kept under, given the digest of the data's file."""
+        facts = {"version": VERSION, "data": digest, "cell": asdict(self)}
+        if self.iterations is None:
+            facts["rule"] = (TOLERANCE, PATIENCE, ITERATIONS_MAX)
+        text = json.dumps(facts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """What a cell measured.
+
+    rmse: errors on the training ratings before step 0 … J − 1. rmse_test: (iteration, error on
+    held-out ratings before it), empty unless the cell holds some out. ratings: how many there are,
+    held-out ones included.
+    """
+
+    rmse: tuple[float, ...]
+    rmse_test: tuple[tuple[int, float], ...]
+    ratings: int
+
+    @property
+    def iterations(self) -> int:
+        """J."""
+        return len(self.rmse)
+
+
+def run_cell(
+    cell: Cell, ratings: Ratings, threads: int | None = None, noise: NoiseSource | None = None
+) -> Trace:
+    """Train, and return the errors along the way. Reads the ratings; all errors are exact."""
+    total, test = len(ratings), None
+    if cell.held_out:
+        ratings, test = random_split(ratings, HOLDOUT, SPLIT)
+    most = cell.iterations or ITERATIONS_MAX
+    solver = paper_solver(cell.configuration, cell.protocol, ratings.scale, most)
+    marks = _marks(cell.iterations)
+    errors: list[float] = []
+    held: list[tuple[int, float]] = []
+    scorer = _Scorer(ratings, test, cell.protocol) if test is not None else None
+    for step in descend(
+        solver,
+        ratings,
+        noised=cell.configuration.epsilon_i is not None,
+        seed=cell.seed,
+        threads=threads,
+        noise=noise,
+    ):
+        errors.append(step.error)
+        is_last = cell.iterations is None and has_settled(
+            np.append(step.state["errors"], step.error), TOLERANCE, PATIENCE
+        )
+        if scorer and (step.number in marks or is_last):
+            held.append((step.number, scorer.rmse(step)))
+        if is_last:
+            break
+    return Trace(
+        rmse=tuple(round(error, 7) for error in errors),
+        rmse_test=tuple((number, round(error, 7)) for number, error in held),
+        ratings=total,
+    )
+
+
+def _marks(iterations: int | None) -> range | set[int]:
+    if iterations is None:
+        return range(0, ITERATIONS_MAX, MARK_EVERY)
+    return set(np.linspace(0, iterations - 1, MARKS).astype(int).tolist())
+
+
+class _Scorer:
+    """Errors on held-out ratings; predictions are cut to the scale, as everywhere in Taciturn."""
+
+    def __init__(self, train: Ratings, test: Ratings, protocol: Protocol) -> None:
+        self._rows, self._columns = test.rows(), test.by_user.columns
+        self._values = test.values().astype(np.float64)
+        self._scale = test.scale
+        self._means = np.zeros(train.shape[1])
+        if protocol is Protocol.AS_RUN:
+            self._means = item_means(train)
+
+    def rmse(self, step: Step) -> float:
+        """Return the error before a step."""
+        users, items = step.state["users"], step.state["items"]
+        scores = np.einsum("nk,nk->n", users[self._rows], items[self._columns])
+        scores += self._means[self._columns]
+        errors = np.clip(scores, self._scale.low, self._scale.high) - self._values
+        return math.sqrt(float(np.mean(errors * errors)))
+
+
+def cells_folder() -> Path:
+    """Return where results are kept."""
+    return cache_folder() / "paper"
+
+
+@lru_cache(maxsize=8)
+def data_digest(source: str) -> str:
+    """Return the digest of a set's file, which is fetched if it is not here."""
+    return file_digest(locate(source, check=False), "sha256")
+
+
+def kept(cell: Cell) -> Trace | None:
+    """Return the result of a cell that was run before, None if there is none that can be read."""
+    path = cells_folder() / f"{cell.key(data_digest(cell.paper_set.source))}.json"
+    if not path.is_file():
+        return None
+    try:
+        document = strict_json.read(path)
+        trace = Trace(
+            rmse=tuple(map(float, document["rmse"])),
+            rmse_test=tuple((int(number), float(y)) for number, y in document["rmse_test"]),
+            ratings=int(document["ratings"]),
+        )
+        is_whole = trace.iterations == (cell.iterations or max(1, trace.iterations))
+        return trace if is_whole and bool(trace.rmse_test) == cell.held_out else None
+    except (InvalidDocument, KeyError, TypeError, ValueError):
+        return None
+
+
+def keep(cell: Cell, trace: Trace) -> None:
+    """Keep the result of a cell, in one step."""
+    document = {"cell": asdict(cell)} | asdict(trace)
+    key = cell.key(data_digest(cell.paper_set.source))
+    replace_file(cells_folder() / f"{key}.json", json.dumps(document).encode())
+
+
+def cost(cell: Cell, iterations: int) -> float:
+    """Return about how long a cell takes, in units of its own."""
+    ratings = cell.paper_set.ratings
+    return iterations * ratings * (1 + cell.configuration.factors / 32)

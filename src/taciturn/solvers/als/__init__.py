@@ -1,0 +1,1 @@
+"""Noise-aware alternating least squares, the default solver."""

@@ -1,0 +1,1 @@
+"""One reader of tables: text, Parquet, Arrow and frames; columns and ids."""

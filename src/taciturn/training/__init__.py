@@ -1,0 +1,1 @@
+"""From ratings to a release."""

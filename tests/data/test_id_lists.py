@@ -1,0 +1,82 @@
+"""Lists of users and items that are public, whoever rated what."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from taciturn.accounting.units import Unit
+from taciturn.data import load
+from taciturn.data.id_lists import with_universe
+from taciturn.errors import InvalidDocument
+from taciturn.solvers.als.solver import AlsSolver
+from tests.solvers.helpers import BUDGET, random_ratings
+
+
+def test_ratings_stay_and_rows_come() -> None:
+    ratings = random_ratings(3, users=8, items=6)
+    users, items = list(range(-3, 20)), [*range(200, 90, -1)]
+    wide = with_universe(ratings, users=users, items=pl.Series(items, dtype=pl.Int32))
+    assert wide.shape == (23, 110)
+    assert wide.to_frame().equals(ratings.to_frame())
+    assert np.array_equal(wide.by_item.starts[-1:], [len(ratings)])
+    assert with_universe(ratings).to_frame().equals(ratings.to_frame())
+
+
+def test_text_ids() -> None:
+    ratings = random_ratings(3, users=8, items=6)
+    frame = ratings.to_frame().with_columns(item_id=pl.col("item_id").cast(pl.String))
+    named = load(frame, scale="1:5:1")
+    wide = with_universe(named, items=[str(item) for item in range(100, 120)])
+    assert wide.shape == (8, 20) and wide.to_frame().equals(named.to_frame())
+
+
+@pytest.mark.parametrize(
+    ("users", "words"),
+    [
+        ([1, 2], "not listed"),
+        ([], "some at least"),
+        ([*range(1, 9), 8], "only once"),
+        ([*range(1, 9), None], "be there"),
+        (["a", "b"], "not listed"),
+        ([1.5, 2.5], "whole numbers or text"),
+    ],
+)
+def test_bad_lists_are_refused_and_name_nobody(users: list[int], words: str) -> None:
+    with pytest.raises(InvalidDocument, match=words) as error:
+        with_universe(random_ratings(3, users=8, items=6), users=users)
+    assert not any(character.isdigit() for character in str(error.value))
+
+
+def test_those_without_ratings_get_profiles_like_any_other() -> None:
+    ratings = with_universe(random_ratings(3, users=8, items=6), users=range(40), items=range(300))
+    for unit in Unit:
+        fit = AlsSolver(unit=unit, factors=2, iterations=2).fit(ratings, BUDGET)
+        assert fit.known_items.factors.shape[0] == 300
+        assert np.isfinite(fit.known_items.factors).all()
+    assert len(fit.known_users.ids) == 40
+
+
+def test_the_list_decides_what_ids_are() -> None:
+    """Neighbours get the same ids in the same order, whatever a person's own ids look like."""
+    listed = ["1", "2", "10", "012", "abc"]
+    plain = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 2, 10], "rating": [5.0, 3.0, 1.0]})
+    person = pl.DataFrame({"user_id": [9], "item_id": ["abc"], "rating": [5.0]})
+    worlds = plain, pl.concat([plain.with_columns(pl.col("item_id").cast(pl.String)), person])
+    found = [with_universe(load(each, scale="1:5:1"), items=listed) for each in worlds]
+    assert found[0].item_ids.equals(found[1].item_ids) and found[0].item_ids.dtype == pl.String
+    wanted = plain.with_columns(pl.col("item_id").cast(pl.String)).sort("user_id", "item_id")
+    for each in found:
+        kept = each.to_frame().filter(pl.col("user_id") != 9)
+        assert kept.cast({"rating": pl.Float64}).equals(wanted)
+    numbers = with_universe(load(worlds[0], scale="1:5:1"), items=range(20))
+    assert numbers.item_ids.dtype == pl.Int64
+
+
+def test_timestamps_follow_their_ratings() -> None:
+    frame = pl.DataFrame(
+        {"user_id": [2, 10], "item_id": [2, 10], "rating": [5.0, 3.0], "timestamp": [20, 100]}
+    )
+    ratings = load(frame, scale="1:5:1", timestamps=True)
+    wide = with_universe(ratings, users=["2", "10", "3"], items=["10", "2"])
+    assert wide.to_frame()["timestamp"].to_list() == [100, 20]
+    assert wide.to_frame()["rating"].to_list() == [3.0, 5.0]

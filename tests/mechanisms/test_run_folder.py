@@ -1,0 +1,441 @@
+"""Runs on disk: resumed with the same noise or refused, never under-counted."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from taciturn.accounting.certificate import Certificate, read_ledger
+from taciturn.accounting.journal import read_journal
+from taciturn.accounting.ledger import Status
+from taciturn.errors import BudgetExceeded, InvalidDocument, NoiseReuse
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.noise import FORMAT as NOISE_FORMAT
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.mechanisms.run_folder import RunFolder
+from tests.mechanisms.noise_helpers import (
+    FIXED,
+    NO_VALUES,
+    QUERY,
+    SUMS,
+    FixedSums,
+    gate,
+    random_values,
+)
+
+DATA = [b"these ratings", b"this configuration"]
+
+
+def folder(path: Path, **options: Any) -> RunFolder:
+    return RunFolder.create(path, **({"data": DATA, "noise": InsecureTestNoise(4)} | options))
+
+
+def run_steps(door: Gate, steps: int) -> list[np.ndarray]:
+    """Release sums that depend on what was released before, as a solver does."""
+    results: list[np.ndarray] = []
+    for step in range(steps):
+        values = random_values(SUMS, seed=int(abs(results[-1]).sum()) % 1000 if results else 0)
+        table = FixedSums(replace(QUERY, purpose=f"step {step}"), SUMS.exact(values))
+        results.append(door.release(table, NO_VALUES, share=0.05))
+    return results
+
+
+def test_a_resumed_run_draws_the_same_noise(tmp_path: Path) -> None:
+    whole = run_steps(gate(noise=InsecureTestNoise(4)), 6)
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 3)
+    place.close()
+    resumed = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    again = run_steps(resumed, 6)
+    assert all(np.array_equal(a, b) for a, b in zip(whole, again, strict=True))
+    assert len(resumed.ledger.events) == 6
+    assert read_journal(tmp_path / "run" / "ledger.jsonl") == resumed.ledger
+
+
+def test_a_secure_run_resumes_with_its_key(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run", noise=None)
+    first = gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    place.close()
+    again = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    assert np.array_equal(again.release(FIXED, NO_VALUES, share=0.1), first)
+    assert Certificate.from_ledger(again.ledger, 1e-5).status is Status.PROVEN
+
+
+def test_other_data_are_refused(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    place.close()
+    for data in ([], [b"these ratings"], [b"these ratingsthis configuration"], [*DATA, b""]):
+        with pytest.raises(NoiseReuse, match="other data"):
+            RunFolder.resume(tmp_path / "run", data=data)
+
+
+def moved(row: int, column: int) -> FixedSums:
+    sums = FIXED.sums.copy()
+    sums[row, column] += 1
+    return FixedSums(QUERY, sums)
+
+
+@pytest.mark.parametrize(
+    ("table", "share"),
+    [
+        (moved(0, 0), 0.1),
+        (moved(-1, -1), 0.1),
+        (FIXED, 0.2),
+        (FixedSums(replace(QUERY, purpose="another"), FIXED.sums), 0.1),
+        (FixedSums(replace(QUERY, shape=(20, 10)), FIXED.sums.reshape(20, 10)), 0.1),
+    ],
+)
+def test_other_sums_or_queries_are_refused(tmp_path: Path, table: FixedSums, share: float) -> None:
+    place = folder(tmp_path / "run")
+    gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    place.close()
+    place = RunFolder.resume(tmp_path / "run", data=DATA)
+    with pytest.raises(NoiseReuse):
+        gate(noise=None, folder=place).release(table, NO_VALUES, share=share)
+    assert len(place.ledger.events) == 1
+
+
+def test_a_use_is_bound_at_once(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    place.bind(0, ["one"])
+    place.bind(0, ["one"])
+    with pytest.raises(NoiseReuse, match="other sums"):
+        place.bind(0, ["another"])
+
+
+def test_a_closed_folder_cannot_be_used(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    door = gate(noise=None, folder=place)
+    place.close()
+    resumed = RunFolder.resume(tmp_path / "run", data=DATA)
+    with pytest.raises(NoiseReuse, match="was closed"):
+        door.release(FIXED, NO_VALUES, share=0.1)
+    door.close()  # must not erase what another holder is using
+    assert gate(noise=None, folder=resumed).release(FIXED, NO_VALUES, share=0.1).size
+    with pytest.raises(NoiseReuse, match="another run"):
+        gate(noise=None, folder=resumed)
+
+
+def test_the_key_is_readable_by_its_owner_only_and_erased(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run", noise=None)
+    door = gate(noise=None, folder=place)
+    door.release(FIXED, NO_VALUES, share=0.1)
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+    for name in ("key.json", "uses.jsonl", "ledger.jsonl"):
+        assert (tmp_path / "run" / name).stat().st_mode & 0o777 == 0o600
+    secret = json.loads((tmp_path / "run" / "key.json").read_text())["key"]
+    ledger = (tmp_path / "run" / "ledger.jsonl").read_text()
+    assert len(secret) == 64 and secret not in ledger
+    with (tmp_path / "run" / "key.json").open("rb") as kept:
+        door.close()
+        assert not any(kept.read())  # overwritten before it was removed
+    door.close()
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["ledger.jsonl"]
+    assert (tmp_path / "run" / "ledger.jsonl").read_text() == ledger
+    with pytest.raises(NoiseReuse, match="completed"):
+        RunFolder.resume(tmp_path / "run", data=DATA)
+
+
+def test_an_interrupted_erasure_is_finished(tmp_path: Path) -> None:
+    folder(tmp_path / "run").close()
+    key = tmp_path / "run" / "key.json"
+    key.write_bytes(bytes(key.stat().st_size))
+    for _ in range(2):
+        with pytest.raises(NoiseReuse, match="completed"):
+            RunFolder.resume(tmp_path / "run", data=DATA)
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["ledger.jsonl"]
+
+
+def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(InvalidDocument, match="No space left"):
+            folder(tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+    folder(tmp_path / "run").close()
+
+
+def test_a_folder_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    with pytest.raises(NoiseReuse, match="another process"):
+        RunFolder.resume(tmp_path / "run", data=DATA)
+    place.close()
+    RunFolder.resume(tmp_path / "run", data=DATA).close()
+
+
+def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDocument, match="exists"):
+        folder(tmp_path)
+    with pytest.raises(InvalidDocument):
+        RunFolder.resume(tmp_path / "absent", data=DATA)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unfinished_line_is_cut_off(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 2)
+    place.close()
+    journal = tmp_path / "run" / "ledger.jsonl"
+    whole = journal.read_bytes()
+    last = len(whole) - len(whole.splitlines(keepends=True)[-1])
+    uses = tmp_path / "run" / "uses.jsonl"
+    used = uses.read_bytes()
+    for cut in (last + 1, last + 50, len(whole) - 1):
+        journal.write_bytes(whole[:cut])
+        # The event's noise was used, so the ledger has lost it: the run must not go on.
+        with pytest.raises(InvalidDocument, match="lost lines"):
+            RunFolder.resume(tmp_path / "run", data=DATA)
+        # Without a use its noise was never drawn: the line is cut off and the run goes on.
+        journal.write_bytes(whole[:cut])
+        uses.write_bytes(b"".join(used.splitlines(keepends=True)[:-1]))
+        RunFolder.resume(tmp_path / "run", data=DATA).close()
+        assert journal.read_bytes() == whole[:last]
+        uses.write_bytes(used)
+
+
+def test_a_crash_between_booking_and_binding_is_harmless(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    first, second = run_steps(gate(noise=None, folder=place), 2)
+    place.close()
+    uses = tmp_path / "run" / "uses.jsonl"
+    uses.write_bytes(b"".join(uses.read_bytes().splitlines(keepends=True)[:-1]))
+    again = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    assert [r.tobytes() for r in run_steps(again, 2)] == [first.tobytes(), second.tobytes()]
+    assert len(again.ledger.events) == 2
+
+
+def test_lines_are_synced_before_noise_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = folder(tmp_path / "run")
+    order: list[str] = []
+    synced, drawn = os.fsync, type(place._noise)._integers
+
+    def sync(handle: int) -> None:
+        order.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+        synced(handle)
+
+    def draw(*args: Any, **kwargs: Any) -> Any:
+        order.append("noise")
+        return drawn(*args, **kwargs)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(type(place._noise), "_integers", draw)
+    gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    assert order == ["ledger.jsonl", "uses.jsonl", "noise"]
+
+
+def test_a_key_of_another_run_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        folder(tmp_path / name).close()
+    (tmp_path / "b" / "key.json").replace(tmp_path / "a" / "key.json")
+    with pytest.raises(InvalidDocument, match="another"):
+        RunFolder.resume(tmp_path / "a", data=DATA)
+
+
+def test_another_noise_format_is_refused(tmp_path: Path) -> None:
+    folder(tmp_path / "run").close()
+    file = tmp_path / "run" / "key.json"
+    key = json.loads(file.read_text()) | {"format": NOISE_FORMAT - 1}
+    del key["start"]  # as the first version wrote it
+    file.write_text(json.dumps(key))
+    with pytest.raises(NoiseReuse, match="other noise"):
+        RunFolder.resume(tmp_path / "run", data=DATA)
+
+
+def test_a_run_folder_can_be_certified(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run", noise=None)
+    run_steps(gate(noise=None, folder=place), 2)
+    assert read_ledger(tmp_path / "run") == place.ledger
+
+
+@pytest.mark.parametrize("name", ["ledger.jsonl", "key.json", "uses.jsonl"])
+@pytest.mark.parametrize("content", [b"", b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"a"\n'])
+def test_damaged_files_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 1)
+    place.close()
+    (tmp_path / "run" / name).write_bytes(content)
+    with pytest.raises((InvalidDocument, NoiseReuse)):
+        RunFolder.resume(tmp_path / "run", data=DATA)
+
+
+@pytest.mark.parametrize("room", [0, 10])
+def test_a_full_disk_releases_nothing(tmp_path: Path, room: int) -> None:
+    """A limit on file sizes lets a line begin and not end, as a full disk does."""
+    place = folder(tmp_path / "run")
+    door = gate(noise=None, folder=place)
+    journal = tmp_path / "run" / "ledger.jsonl"
+    before = journal.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, limits[1]))
+    try:
+        with pytest.raises(InvalidDocument, match="cannot write"):
+            door.release(FIXED, NO_VALUES, share=0.1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert door.ledger.events == ()
+    assert journal.read_bytes() == before
+    door.release(FIXED, NO_VALUES, share=0.1)
+    assert len(read_journal(journal).events) == 1
+
+
+CHILD = """
+import sys
+import numpy as np
+from pathlib import Path
+from taciturn.mechanisms.run_folder import RunFolder
+from tests.mechanisms import test_run_folder as t
+
+path, out = Path(sys.argv[1]), Path(sys.argv[2])
+place = RunFolder.resume(path, data=t.DATA) if path.exists() else t.folder(path)
+door = t.gate(noise=None, folder=place)
+publish = t.Gate.release
+def release(*args, **kwargs):
+    result = publish(*args, **kwargs)
+    with out.open("ab") as stream:
+        stream.write(result.tobytes())
+    return result
+t.Gate.release = release
+t.run_steps(door, 12)
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_the_spend_is_never_forgotten(tmp_path: Path) -> None:
+    whole = [result.tobytes() for result in run_steps(gate(noise=InsecureTestNoise(4)), 12)]
+    path, out = tmp_path / "run", tmp_path / "published"
+    root = Path(__file__).parent.parent.parent
+    random = np.random.default_rng()
+    finished = kills = 0
+    deadline = time.monotonic() + 120
+    while not (finished and kills >= 15) and time.monotonic() < deadline:
+        out.unlink(missing_ok=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, str(path), str(out)],
+            cwd=root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        # Wait for the first sign of life in the folder, then kill within the time of a few steps.
+        while child.poll() is None and not out.exists():
+            time.sleep(0.001)
+        if kills < 15:
+            time.sleep(random.uniform(0, 0.02))
+            child.send_signal(signal.SIGKILL)
+            kills += 1
+        stdout, stderr = child.communicate()
+        finished += b"done" in stdout
+        assert stderr == b""
+        published = out.read_bytes() if out.exists() else b""
+        complete = len(published) // len(whole[0])
+        assert complete <= len(read_journal(path / "ledger.jsonl").events)
+        assert published == b"".join(whole)[: len(published)]
+    assert finished and kills == 15
+    assert len(read_journal(path / "ledger.jsonl").events) == 12
+
+
+def test_a_gate_goes_on_in_the_middle(tmp_path: Path) -> None:
+    """Skipped events count towards the budget and keep their addresses."""
+    whole = run_steps(gate(noise=InsecureTestNoise(4)), 6)
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 4)
+    place.close()
+    place = RunFolder.resume(tmp_path / "run", data=DATA)
+    door = gate(noise=None, folder=place, position=4)
+    values = random_values(SUMS, seed=int(abs(whole[3]).sum()) % 1000)
+    table = FixedSums(replace(QUERY, purpose="step 4"), SUMS.exact(values))
+    assert np.array_equal(door.release(table, NO_VALUES, share=0.05), whole[4])
+    with pytest.raises(BudgetExceeded):
+        door.release(FIXED, NO_VALUES, share=0.76)  # 5 × 0.05 are spent
+    door.release(FIXED, NO_VALUES, share=0.7499)
+    assert len(door.ledger.events) == 6
+
+
+@pytest.mark.parametrize("position", [-1, 5])
+def test_events_that_were_not_booked_cannot_be_skipped(tmp_path: Path, position: int) -> None:
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 4)
+    place.close()
+    with pytest.raises(NoiseReuse, match="does not have"):
+        gate(
+            noise=None,
+            folder=RunFolder.resume(tmp_path / "run", data=DATA),
+            position=position,
+        )
+
+
+def test_a_state_is_kept_until_the_run_ends(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    assert place.read_state() is None
+    run_steps(gate(noise=None, folder=place), 2)
+    place.save_state(1, b"one\nmore")
+    place.save_state(2, b"two")
+    place.close()
+    with pytest.raises(NoiseReuse, match="closed"):
+        place.save_state(2, b"three")
+    place = RunFolder.resume(tmp_path / "run", data=DATA)
+    assert place.read_state() == (2, b"two")
+    assert (tmp_path / "run" / "state").stat().st_mode & 0o777 == 0o600
+    place.erase_key()
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["ledger.jsonl"]
+
+
+def test_a_state_that_does_not_fit_the_ledger_is_not_used(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    run_steps(gate(noise=None, folder=place), 2)
+    place.save_state(3, b"from the future")
+    assert place.read_state() is None
+    place.save_state(2, b"content")
+    file = tmp_path / "run" / "state"
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole.replace(b"2 ", b"1 ", 1), b"x" + whole, whole + b" ", b"\n"):
+        file.write_bytes(damaged)
+        assert place.read_state() is None
+
+
+def test_a_joint_release_that_was_cut_off_is_repeated(tmp_path: Path) -> None:
+    """A crash after the first of two lines of the ledger, and after both but before their use."""
+    from tests.mechanisms.test_gate import BOTH
+
+    expected = gate(noise=InsecureTestNoise(4)).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    for lines in (2, 3):  # with the header
+        place = folder(tmp_path / f"run-{lines}")
+        gate(noise=None, folder=place).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+        place.close()
+        for name, kept in (("ledger.jsonl", lines), ("uses.jsonl", 1)):
+            file = tmp_path / f"run-{lines}" / name
+            file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:kept]))
+        place = RunFolder.resume(tmp_path / f"run-{lines}", data=DATA)
+        door = gate(noise=None, folder=place)
+        again = door.release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+        assert all(np.array_equal(a, b) for a, b in zip(again, expected, strict=True))
+        assert len(door.ledger.events) == 2
+        place.close()
+        assert len(read_journal(tmp_path / f"run-{lines}" / "ledger.jsonl").events) == 2
+
+
+def test_the_noise_of_every_table_is_bound(tmp_path: Path) -> None:
+    """Of two tables released together, the second may not change either."""
+    from tests.mechanisms.test_gate import BOTH, Together
+
+    place = folder(tmp_path / "run")
+    gate(noise=None, folder=place).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    place.close()
+    moved_second = Together((BOTH.parts[0], replace(BOTH.parts[1], sums=BOTH.parts[1].sums + 1)))
+    door = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    with pytest.raises(NoiseReuse, match="event 1"):
+        door.release_together(moved_second, NO_VALUES, shares=(0.1, 0.1))

@@ -1,0 +1,126 @@
+"""Cells: one training each, kept under what it was run with."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from taciturn.data.splits import random_split
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.reproduction import cells
+from taciturn.reproduction.cells import (
+    HOLDOUT,
+    MARKS,
+    PATIENCE,
+    SPLIT,
+    TOLERANCE,
+    Cell,
+    Trace,
+    keep,
+    kept,
+    run_cell,
+)
+from taciturn.reproduction.descents import Protocol, paper_solver
+from taciturn.reproduction.published import Configuration
+from taciturn.solvers.contract import Session
+from tests.solvers.helpers import random_ratings
+
+CELL = Cell(
+    data="ml-1m",
+    protocol=Protocol.AS_RUN,
+    configuration=Configuration(epsilon_i=5.0, factors=4, step_size=0.01),
+    iterations=60,
+    seed=3,
+    held_out=False,
+)
+RATINGS = random_ratings(1, users=40, items=30, density=0.5)
+
+
+@pytest.mark.parametrize("protocol", list(Protocol))
+def test_a_cell_is_the_solver_of_the_library(protocol: Protocol) -> None:
+    cell = replace(CELL, protocol=protocol)
+    trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(1))
+    solver = paper_solver(CELL.configuration, protocol, RATINGS.scale, 60)
+    fit = solver.fit(RATINGS, session=Session(seed=3, noise=InsecureTestNoise(1)))
+    assert np.allclose(trace.rmse, fit.owner_view["rmse_before_step"], atol=1e-7)
+    assert trace.iterations == 60 and trace.rmse_test == () and trace.ratings == len(RATINGS)
+
+
+def test_without_noise_only_the_start_is_random() -> None:
+    quiet = replace(CELL, configuration=replace(CELL.configuration, epsilon_i=None))
+    assert run_cell(quiet, RATINGS) == run_cell(quiet, RATINGS)
+    assert run_cell(quiet, RATINGS).rmse != run_cell(replace(quiet, seed=4), RATINGS).rmse
+    assert run_cell(CELL, RATINGS).rmse != run_cell(CELL, RATINGS).rmse
+
+
+@pytest.mark.parametrize("protocol", list(Protocol))
+def test_held_out_errors_are_those_of_predictions(protocol: Protocol) -> None:
+    """Before step t is after t steps: the errors of a fit with t iterations."""
+    cell = replace(CELL, held_out=True, protocol=protocol)
+    trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(2))
+    train, test = random_split(RATINGS, HOLDOUT, SPLIT)
+    marks = dict(trace.rmse_test)
+    assert len(marks) == MARKS and max(marks) == 59
+    solver = paper_solver(CELL.configuration, protocol, RATINGS.scale, 59)
+    fit = solver.fit(train, session=Session(seed=3, noise=InsecureTestNoise(2)))
+    predicted = fit.predict(test.rows(), test.by_user.columns)
+    expected = np.sqrt(np.mean((predicted - test.values()) ** 2))
+    assert marks[59] == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_rule_ends_a_cell_without_a_length() -> None:
+    cell = replace(CELL, iterations=None, held_out=True)
+    trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(3))
+    errors = trace.rmse
+    assert min(errors[:-PATIENCE]) - min(errors[-PATIENCE:]) < TOLERANCE
+    assert min(errors[: -PATIENCE - 1]) - min(errors[-PATIENCE - 1 : -1]) >= TOLERANCE
+    assert trace.rmse_test[-1][0] == len(errors) - 1
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TACITURN_CACHE", str(tmp_path))
+    monkeypatch.setattr(cells, "data_digest", lambda source: f"digest of {source}")
+    (tmp_path / "paper").mkdir()
+    return tmp_path / "paper"
+
+
+TRACE = Trace(rmse=(1.0, *[0.5] * 59), rmse_test=(), ratings=12)
+
+
+def test_results_are_kept_by_content(folder: Path) -> None:
+    trace = TRACE
+    assert kept(CELL) is None
+    keep(CELL, trace)
+    assert kept(CELL) == trace
+    others = [
+        replace(CELL, data="netflix-slice"),
+        replace(CELL, protocol=Protocol.AS_PRINTED),
+        replace(CELL, configuration=replace(CELL.configuration, epsilon_i=None)),
+        replace(CELL, configuration=replace(CELL.configuration, step_size=0.02)),
+        replace(CELL, iterations=61),
+        replace(CELL, iterations=None),
+        replace(CELL, seed=4),
+        replace(CELL, held_out=True),
+    ]
+    assert [kept(other) for other in others] == [None] * len(others)
+    assert len(list(folder.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "{}", '{"rmse": 3}', "[]", '{"rmse": [1, 1], "rmse_test": [], "ratings": 3}'],
+)
+def test_a_damaged_result_is_run_again(folder: Path, content: str) -> None:
+    keep(CELL, TRACE)
+    (file,) = folder.iterdir()
+    file.write_text(content)
+    assert kept(CELL) is None
+
+
+def test_other_data_are_other_cells(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(CELL, TRACE)
+    assert kept(CELL) == TRACE
+    monkeypatch.setattr(cells, "data_digest", lambda source: "another")
+    assert kept(CELL) is None

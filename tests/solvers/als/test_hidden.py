@@ -1,0 +1,337 @@
+"""Units that hide who rated what: neighbours that come and go, people who fold in, accuracy."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.ledger import Status
+from taciturn.accounting.units import Unit
+from taciturn.audit.checks import check_runs
+from taciturn.audit.transcript import play, watch
+from taciturn.audit.worlds import Case, Pair, worst_pair
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import random_split
+from taciturn.errors import InvalidParameter
+from taciturn.evaluate.metrics import rmse
+from taciturn.model.fold_in import fold_in
+from taciturn.queries import per_user as people
+from taciturn.queries.prediction_errors import ResidualPass
+from taciturn.recommend.serve import Recommender
+from taciturn.release.read import load_release
+from taciturn.solvers.als.solver import AlsSolver
+from taciturn.solvers.bias import BiasSolver
+from taciturn.solvers.contract import Fit, Session
+from taciturn.solvers.gradient import GradientSolver
+from taciturn.training.train import save
+from tests.solvers.helpers import BUDGET, random_ratings
+
+Patch = pytest.MonkeyPatch
+SOLVERS: list[Any] = [
+    AlsSolver(unit=Unit.RATING, factors=2, iterations=3),
+    AlsSolver(unit=Unit.USER, factors=2, iterations=3),
+    AlsSolver(unit=Unit.RATING, iterations=3),
+    AlsSolver(unit=Unit.USER, iterations=3),
+    BiasSolver(unit=Unit.RATING),
+    BiasSolver(unit=Unit.USER),
+]
+
+
+def without(ratings: Ratings, unit: Unit, place: int) -> Ratings:
+    """Return a neighbour: without one rating, or without all ratings of whoever gave it."""
+    keep = np.ones(len(ratings), dtype=np.bool_)
+    if unit is Unit.RATING:
+        keep[place] = False
+    else:
+        keep[ratings.rows() == ratings.rows()[place]] = False
+    return ratings.select(keep)
+
+
+def without_person(ratings: Ratings, user: int) -> Ratings:
+    """Return a neighbour in which a person is not even listed."""
+    frame = ratings.to_frame()
+    rest = frame.filter(pl.col("user_id") != ratings.user_ids[user])
+    smaller = load(rest, scale=str(ratings.scale))
+    assert smaller.shape == (ratings.shape[0] - 1, ratings.shape[1])
+    return smaller
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_neighbours_that_come_and_go_never_differ_by_more_than_booked(solver: Any) -> None:
+    """Along the same released history every table keeps its bound, whichever world was run."""
+    ratings = random_ratings(8, users=15, items=10)
+    largest = 0.0
+    for place in np.random.default_rng(0).choice(len(ratings), size=6, replace=False):
+        worlds = [ratings, without(ratings, solver.unit, int(place))]
+        if solver.unit is Unit.USER:
+            worlds.append(without_person(ratings, int(ratings.rows()[place])))
+        for one, two in ((0, 1), (1, 0), *(((0, 2), (2, 1)) if len(worlds) > 2 else ())):
+            history = watch(solver, worlds[one], BUDGET)
+            other = play(history, solver, worlds[two], BUDGET)
+            for first, second in zip(history.tables, other.tables, strict=True):
+                difference = (first.sums - second.sums).astype(float)
+                change = float(np.linalg.norm(difference))
+                assert change <= first.query.sensitivity
+                assert np.count_nonzero(difference) <= first.query.coordinates
+                largest = max(largest, change / first.query.sensitivity)
+    assert largest > 0.9999  # the test sees what it looks for: weights and counts reach it
+
+
+def failed(solver: Any, pair: Pair | None = None) -> list[str]:
+    """Return the checks of single runs that fail on the worst case."""
+    case = Case(solver=solver, budget=BUDGET, pair=pair or worst_pair(solver))
+    return [finding.name for finding in check_runs(case)[0] if not finding.passed]
+
+
+def forgotten_weight(patch: Patch) -> None:
+    patch.setattr(people, "weights", lambda counts: np.where(counts > 0, 1 << 26, 0))
+
+
+def uncut(patch: Patch) -> None:
+    """The kernel does not cut residuals; what is booked says that it does."""
+    original = ResidualPass.run
+
+    def run(self: Any, *arguments: Any, **options: Any) -> Any:
+        limit, self.limit = self.limit, 2 * self.grid.range
+        try:
+            return original(self, *arguments, **options)
+        finally:
+            self.limit = limit
+
+    patch.setattr(ResidualPass, "run", run)
+
+
+def exact_products(patch: Patch) -> None:
+    """The table of products leaves as it is: what is handed on has no noise."""
+    from taciturn.solvers.als.user import UserDescent
+
+    original = UserDescent.ask
+
+    def ask(self: Any, number: int, state: Any) -> Any:
+        measurement, shares = original(self, number, state)
+        if number:
+            values = self.values(self.planted)
+            self.exact = measurement.exact(values)[1] * measurement.queries[1].step
+        return measurement, shares
+
+    learn = UserDescent.learn
+
+    def learnt(self: Any, number: int, state: Any, released: Any, noise: Any) -> Any:
+        if number:
+            released = (released[0], self.exact, released[2])
+        return learn(self, number, state, released, noise)
+
+    init = UserDescent.__init__
+
+    def begin(self: Any, ratings: Ratings, *rest: Any) -> None:
+        init(self, ratings, *rest)
+        self.planted = ratings
+
+    patch.setattr(UserDescent, "__init__", begin)
+    patch.setattr(UserDescent, "ask", ask)
+    patch.setattr(UserDescent, "learn", learnt)
+
+
+def exact_counts(patch: Patch) -> None:
+    """Steps are divided by exact numbers of ratings."""
+    from taciturn.solvers.als.rating import RatingDescent
+    from taciturn.solvers.gradient import GradientDescent
+
+    patch.setattr(RatingDescent, "counts", GradientDescent.counts)
+
+
+@pytest.mark.parametrize(
+    ("plant", "unit", "check"),
+    [
+        (forgotten_weight, Unit.USER, "bounded"),
+        (uncut, Unit.USER, "bounded"),
+        (uncut, Unit.RATING, "bounded"),
+        (exact_products, Unit.USER, "no other way out"),
+        (exact_counts, Unit.RATING, "no other way out"),
+    ],
+)
+def test_planted_violations_are_caught(
+    plant: Callable[[Patch], None], unit: Unit, check: str, monkeypatch: Patch
+) -> None:
+    """By a check of single runs; if what is asked for differs too, that is said first."""
+    solver = AlsSolver(unit=unit, factors=1, iterations=3)
+    assert failed(solver) == []
+    plant(monkeypatch)
+    found = failed(solver)
+    assert check in found or "same questions" in found
+
+
+def test_a_release_tells_nothing_of_the_mask() -> None:
+    """What would be booked is the same to the letter, whoever rated what."""
+    for unit in (Unit.RATING, Unit.USER):
+        solver = AlsSolver(unit=unit, factors=2, iterations=3)
+        plans = [
+            solver.plan(random_ratings(seed, users=15, items=10, density=density), BUDGET)
+            for seed, density in ((1, 0.2), (2, 0.7))
+        ]
+        assert plans[0] == plans[1]
+
+
+@pytest.fixture(scope="module")
+def fit() -> Fit:
+    ratings = random_ratings(1, users=60, items=30, density=0.4)
+    return AlsSolver(unit=Unit.USER, factors=3, iterations=6).fit(ratings, BUDGET)
+
+
+def test_folding_in_gives_what_training_gave(fit: Fit) -> None:
+    """`fold_in` is what people were solved with, for a person with few, many or no ratings."""
+    ratings = random_ratings(1, users=60, items=30, density=0.4)
+    assert fit.users is None and fit.private_users is not None and fit.items is not None
+    frame = ratings.to_frame()
+    for row in (0, 7, 59):
+        mine = frame.filter(pl.col("user_id") == ratings.user_ids[row])
+        own = dict(zip(mine["item_id"].to_list(), mine["rating"].to_list(), strict=True))
+        found = fold_in(own, fit.items, mean=fit.mean, scale=fit.scale, prior=fit.prior)
+        assert found.bias == pytest.approx(float(fit.private_users.biases[row]), abs=1e-4)
+        assert np.allclose(found.factors, fit.private_users.factors[row], atol=1e-4)
+    nothing = fold_in({}, fit.items, mean=fit.mean, scale=fit.scale, prior=fit.prior)
+    assert nothing.bias == 0 and not nothing.factors.any()
+
+
+def test_a_release_of_items_serves_people_who_fold_in(fit: Fit, tmp_path: Path) -> None:
+    save(fit, tmp_path / "r")
+    assert not (tmp_path / "r" / "users.parquet").exists()
+    release = load_release(tmp_path / "r")
+    assert release.facts.prior == fit.prior and release.users is None
+    recommender = Recommender(release)
+    own = {100: 5.0, 101: 1.0, 102: 4.0}
+    mine = recommender.fold_in(own)
+    best = recommender.recommend_profile(mine.bias, mine.factors, 5, exclude=list(own))
+    assert len(best) == 5 and not {each.item_id for each in best} & set(own)
+    # The card's own code gives the same, with nothing but NumPy and Polars.
+    card = (tmp_path / "r" / "card.md").read_text()
+    code = card.split("```python\n")[1].split("```")[0]
+    code = code.replace('"item_id": [...]', '"item_id": [100, 101, 102]')
+    code = code.replace('"rating": [...]', '"rating": [5.0, 1.0, 4.0]').replace(
+        '"items.parquet"', repr(str(tmp_path / "r" / "items.parquet"))
+    )
+    found: dict[str, Any] = {}
+    exec(code, found)  # noqa: S102 — it is what the card tells people to run
+    assert found["mine"][0] == pytest.approx(mine.bias, abs=1e-6)
+    assert np.allclose(found["mine"][1:], mine.factors, atol=1e-6)
+    rest = [item for item in found["best"].to_list() if item not in own]
+    assert rest[:3] == [each.item_id for each in best][:3]
+
+
+def test_people_and_factors_are_chosen_from_what_was_released() -> None:
+    """With much noise there are no factors; with little, there are some."""
+    ratings = load("synthetic:10k")
+    for unit in (Unit.RATING, Unit.USER):
+        ranks = [
+            AlsSolver(unit=unit)
+            .fit(ratings, Budget.from_epsilon(epsilon, 1e-5))
+            .known_items.factors.shape[1]
+            for epsilon in (0.1, 1000)
+        ]
+        assert ranks[0] == 0 and ranks[1] > 0
+
+
+@pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
+def test_nobody_at_all_is_no_error(unit: Unit) -> None:
+    """Whether anybody is there is private: the empty world is a neighbour like any other."""
+    ratings = random_ratings(2)
+    nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
+    fit = AlsSolver(unit=unit, factors=1, iterations=2).fit(nothing, BUDGET)
+    assert np.isfinite(fit.known_items.factors).all()
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        AlsSolver(unit=Unit.USER, factors=128, iterations=200),
+        AlsSolver(factors=64),
+        GradientSolver(),
+        BiasSolver(unit=Unit.RATING),
+    ],
+    ids=lambda solver: f"{solver.name}-{getattr(solver, 'unit', Unit.VALUE)}",
+)
+def test_what_cannot_be_released_whole_is_refused_before_anything_leaves(solver: Any) -> None:
+    """By the plan, and by the fit before its first step: at an ε that the sampler cannot cover."""
+    ratings = random_ratings(2, users=4, items=300, density=0.1)
+    budget = Budget.from_epsilon(1e-9, 1e-5)
+    steps: list[int] = []
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        solver.plan(ratings, budget)
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        solver.fit(ratings, budget, Session(progress=lambda done, total: steps.append(done)))
+    assert not steps
+
+
+@pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
+def test_the_charge_for_the_sampler_is_fixed_in_advance(unit: Unit) -> None:
+    """Whatever is released: a run that finds no room for factors is charged like one that does."""
+    ratings = load("synthetic:10k")
+    solver = AlsSolver(unit=unit)
+    for epsilon in (0.1, 1000):
+        budget = Budget.from_epsilon(epsilon, 1e-5)
+        fit, plan = solver.fit(ratings, budget), solver.plan(ratings, budget)
+        charges = [[event.sampler_charge() for event in each] for each in (plan, fit.ledger.events)]
+        assert charges[0] == charges[1]
+    assert fit.known_items.factors.shape[1] > 0
+
+
+def test_small_budgets_train() -> None:
+    """64 factors at ε = 1e-4: this was refused after eighteen recorded events."""
+    fit = AlsSolver(factors=64).fit(random_ratings(2), Budget.from_epsilon(1e-4, 1e-5))
+    assert fit.ledger.status is Status.PROVEN
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", ["-1e30:1e30", "0:1e-30", "1e29:1e30"])
+def test_no_rating_makes_a_person_impossible_to_solve(scale: str) -> None:
+    """An error while people are solved would tell of their ratings."""
+    low, high = (float(each) for each in scale.split(":"))
+    frame = random_ratings(2).to_frame()
+    ends = frame.with_columns(rating=pl.when(pl.col("rating") > 3).then(high).otherwise(low))
+    ratings = load(ends, scale=scale)
+    for seed in range(4):
+        fit = AlsSolver(unit=Unit.USER, factors=2, iterations=3).fit(
+            ratings, BUDGET, Session(seed=seed)
+        )
+        assert np.isfinite(fit.known_items.biases).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("unit", "floors"),
+    [
+        (Unit.RATING, {1.0: 0.9140, 5.0: 0.8700, 20.0: 0.8560}),
+        (Unit.USER, {1.0: 0.9540, 5.0: 0.9050, 20.0: 0.8840}),
+    ],
+)
+def test_accuracy_on_movielens(unit: Unit, floors: dict[float, float], real_set: Any) -> None:
+    """One split each, with a margin of about four deviations of a split's error."""
+    real_set("ml-1m.zip")
+    train, test = random_split(load("ml-1m"), 0.1, 21)
+    for epsilon, floor in floors.items():
+        budget = Budget.from_epsilon(epsilon, 1e-5)
+        fit = AlsSolver(unit=unit).fit(train, budget, Session(seed=21))
+        assert rmse(fit, test) < floor
+        if epsilon > 1:
+            bias = BiasSolver(unit=unit).fit(train, budget, Session(seed=21))
+            assert rmse(fit, test) < rmse(bias, test)
+
+
+def test_accuracy_on_synthetic_ratings() -> None:
+    """Factors help where the budget is large, and never hurt much."""
+    train, test = random_split(load("synthetic:100k"), 0.1, 1)
+    for unit in (Unit.RATING, Unit.USER):
+        for epsilon in (1.0, 20.0):
+            budget = Budget.from_epsilon(epsilon, 1e-5)
+            errors = [
+                rmse(replace(solver, unit=unit).fit(train, budget, Session(seed=1)), test)
+                for solver in (AlsSolver(), BiasSolver())
+            ]
+            helps = unit is Unit.RATING and epsilon > 1
+            assert errors[0] < errors[1] + (-0.03 if helps else 0.02)

@@ -1,0 +1,243 @@
+"""The lead solver: what it learns, what it publishes, how sure it is, and what it can bear."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import PatternRelease
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import Split, random_split
+from taciturn.data.synthetic import synthetic_ratings
+from taciturn.errors import InvalidParameter
+from taciturn.evaluate.metrics import coverage, rmse
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.solvers.als.pattern_features import mask_features
+from taciturn.solvers.als.solver import AlsSolver
+from taciturn.solvers.als.value import Model, Side, Used, usual_factors
+from taciturn.solvers.contract import Fit, Seeds, Session
+from taciturn.solvers.names import make_solver
+from tests.solvers.helpers import BUDGET, random_ratings
+
+COVERED = (0.5, 0.9)
+
+
+def fitted(ratings: Ratings, epsilon: float = 10, **options: Any) -> Fit:
+    session = Session(noise=InsecureTestNoise(2))
+    return AlsSolver(**options).fit(ratings, Budget.from_epsilon(epsilon, 1e-5), session)
+
+
+@pytest.fixture(scope="module")
+def synthetic() -> Split:
+    return random_split(synthetic_ratings("100k"), 0.1, seed=1)
+
+
+@pytest.fixture
+def movielens(real_set: Any) -> Split:
+    real_set("ml-100k.zip")
+    return random_split(load("ml-100k"), 0.1, seed=5)
+
+
+@pytest.mark.slow
+def test_it_is_never_much_worse_than_biases(synthetic: Split) -> None:
+    """Whom people rate tells nothing about taste here, and at a small ε factors are lost in noise:
+    it must find out by itself that biases are all there is."""
+    train, test = synthetic
+    for epsilon in (0.5, 2, 10):
+        budget = Budget.from_epsilon(epsilon, 1e-5)
+        session = Session(noise=InsecureTestNoise(2))
+        bias = rmse(make_solver("bias").fit(train, budget, session), test)
+        assert rmse(fitted(train, epsilon), test) < bias + 0.002
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*official archive")
+@pytest.mark.parametrize("epsilon", [1, 5, 10])
+def test_deviations_cover_what_they_say(movielens: Split, epsilon: float) -> None:
+    train, test = movielens
+    found = coverage(fitted(train, epsilon, uncertainty=True), test, COVERED)
+    assert found == pytest.approx(COVERED, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("levels", "chances"),
+    [((0, 1), (0.9, 0.1)), ((1, 5), (0.2, 0.8)), ((1, 2, 3, 4, 5), (0.1, 0.04, 0.06, 0.1, 0.7))],
+)
+def test_skewed_ratings_are_not_misjudged(levels: Any, chances: Any) -> None:
+    """Cutting moves the mean of a skewed residual; what that is, is measured and taken off."""
+    random = np.random.default_rng(0)
+    rows, columns = np.nonzero(random.random((400, 150)) < 0.15)
+    values = random.choice(np.array(levels, dtype=float), rows.size, p=chances)
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values})
+    train, test = random_split(load(frame, scale=f"{levels[0]}:{levels[-1]}:1"), 0.1, seed=1)
+    fit = fitted(train, 5, uncertainty=True)
+    deviation = test.values().std()
+    assert rmse(fit, test) < 1.02 * deviation
+    assert fit.residual_variance is not None
+    assert np.sqrt(fit.residual_variance) == pytest.approx(deviation, rel=0.1)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_released(tmp_path: Path) -> None:
+    """A budget that one release cannot spend, and variances too wide for a release."""
+    for epsilon, scale, options, word in (
+        (5000.0, "1:5:1", {}, "at most mu"),
+        (5.0, "0:100000000", {"uncertainty": True}, "no wider"),
+    ):
+        folder = RunFolder.create(tmp_path / word.replace(" ", "-"), data=[])
+        budget = Budget.from_epsilon(epsilon, 1e-5)
+        with pytest.raises(InvalidParameter, match=word):
+            AlsSolver(**options).fit(random_ratings(scale=scale), budget, Session(folder=folder))
+        assert folder.ledger.events == ()
+        folder.close()
+
+
+def test_deviations_follow_from_the_profiles() -> None:
+    fit = fitted(random_ratings(1), uncertainty=True)
+    users, items = np.array([0, 5], dtype=np.int32), np.array([1, 7], dtype=np.int32)
+    assert fit.items is not None and fit.residual_variance is not None
+    for place, deviation in enumerate(fit.deviations(users, items)):
+        user, item = users[place], items[place]
+        rows: list[npt.NDArray[Any]] = []
+        for side, row in ((fit.users, user), (fit.items, item)):
+            assert side.variances is not None and side.bias_variances is not None
+            rows += [side.factors[row], side.variances[row], side.bias_variances[row]]
+        u, vu, bu, i, vi, bi = rows
+        variance = fit.residual_variance + bu + bi + (vu * i**2 + vi * u**2 + vu * vi).sum()
+        assert deviation == pytest.approx(np.sqrt(variance), rel=1e-5)
+    with pytest.raises(InvalidParameter, match="--uncertainty"):
+        fitted(random_ratings(1)).deviations(users, items)
+
+
+def test_what_the_mask_tells_is_published_and_said() -> None:
+    ratings = random_ratings(1)
+    with_mask, without = fitted(ratings), fitted(ratings, mask_features=False)
+    events = with_mask.ledger.events
+    assert isinstance(events[-1], PatternRelease)
+    certificate = Certificate.from_ledger(with_mask.ledger, 1e-5)
+    assert "inside the profiles" in certificate.to_text()
+    assert not any(isinstance(event, PatternRelease) for event in without.ledger.events)
+    assert "profiles" not in "".join(Certificate.from_ledger(without.ledger, 1e-5).not_hidden)
+    assert without.users.factors.shape[1] == usual_factors(30, 20, len(ratings))
+    assert with_mask.users.factors.shape[1] > without.users.factors.shape[1]
+
+
+def test_the_mask_helps_where_it_tells_something() -> None:
+    """People rate mostly what they like: few as they are, that is worth more than noisy sums."""
+    random = np.random.default_rng(0)
+    group, kind = random.integers(0, 2, 300), random.integers(0, 2, 80)
+    likes = group[:, None] == kind
+    rows, columns = np.nonzero(random.random((300, 80)) < np.where(likes, 0.4, 0.1))
+    values = np.where(likes[rows, columns], 4, 2) + random.integers(-1, 2, rows.size)
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values.astype(float)})
+    train, test = random_split(load(frame, scale="1:5:1"), 0.1, seed=1)
+    with_mask, without = (rmse(fitted(train, mask_features=mask), test) for mask in (True, False))
+    assert with_mask < without - 0.1 and with_mask < 1.0
+
+
+@pytest.mark.parametrize(("users", "items"), [(1, 1), (1, 5), (5, 1), (2, 2), (3, 40)])
+def test_tiny_sets_are_no_trouble(users: int, items: int) -> None:
+    rows, columns = (each.ravel() for each in np.indices((users, items)))
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.full(rows.size, 3.0)})
+    for mask in (True, False):
+        fit = fitted(load(frame, scale="1:5:1"), mask_features=mask, uncertainty=True)
+        predicted = fit.predict(rows.astype(np.int32), columns.astype(np.int32))
+        assert np.isfinite(predicted).all() and np.abs(predicted - 3).max() < 2.1
+
+
+def test_mask_features_are_standardised_and_blind_to_values() -> None:
+    ratings = random_ratings(2, users=60, items=30)
+    users, items = mask_features(ratings.by_item, 60, 6)
+    assert users.shape == (60, 6) and items.shape == (30, 6)
+    for features, side in ((users, ratings.by_user), (items, ratings.by_item)):
+        weights = np.diff(side.starts) / len(ratings)
+        assert weights @ features[:, 0] == pytest.approx(0, abs=0.01)
+        assert weights @ features[:, 0] ** 2 == pytest.approx(1, abs=0.01)
+        # The others are shrunk where there are few ratings.
+        few = np.diff(side.starts)
+        back = features[:, 1:] * ((few + 20) / np.maximum(few, 1))[:, None]
+        assert np.allclose(weights @ back, 0, atol=0.1)
+        assert np.allclose(weights @ back**2, 1, atol=0.2)
+    ones = ratings.to_frame().with_columns(rating=pl.lit(1.0))
+    again = mask_features(load(ones, scale="1:5:1").by_item, 60, 6)
+    assert np.array_equal(users, again[0]) and np.array_equal(items, again[1])
+
+
+def test_mask_features_are_the_same_each_time() -> None:
+    """Also where singular values coincide: a complete mask, and one that falls into parts."""
+    rows, columns = (each.ravel() for each in np.indices((40, 30)))
+    for keep in (rows >= 0, rows % 5 == columns % 5):
+        frame = pl.DataFrame({"user_id": rows[keep], "item_id": columns[keep], "rating": 3.0})
+        by_item = load(frame, scale="1:5:1").by_item
+        first, second = (mask_features(by_item, 40, 8) for _ in range(2))
+        assert all(np.array_equal(one, two) for one, two in zip(first, second, strict=True))
+        assert np.isfinite(first[0]).all() and np.isfinite(first[1]).all()
+
+
+def test_groups_in_the_mask_are_found() -> None:
+    """Two groups that rate each their own items: the first singular vector tells them apart."""
+    random = np.random.default_rng(1)
+    rows, columns = np.nonzero(random.random((40, 30)) < 0.5)
+    together = (rows % 2) == (columns % 2)
+    rows, columns = rows[together], columns[together]
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.ones(rows.size)})
+    users, items = mask_features(load(frame, scale="1:5:1").by_item, 40, 4)
+    for features in (users, items):
+        signs = np.sign(features[:, 1]) * np.where(np.arange(len(features)) % 2, 1, -1)
+        assert abs(signs.sum()) == len(features)
+
+
+def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
+    ratings = random_ratings(3)
+
+    def run(folder: RunFolder, stop_at: int | None = None) -> Fit:
+        def progress(done: int, total: int) -> None:
+            if done == stop_at:
+                raise KeyboardInterrupt
+
+        session = Session(folder=folder, progress=progress)
+        return AlsSolver(iterations=3).fit(ratings, BUDGET, session)
+
+    whole = run(RunFolder.create(tmp_path / "a", data=[], noise=InsecureTestNoise(1)))
+    for stop_at in (1, 3, 6):
+        path = tmp_path / f"b{stop_at}"
+        folder = RunFolder.create(path, data=[], noise=InsecureTestNoise(1))
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, stop_at)
+        folder.close()
+        resumed = run(RunFolder.resume(path, data=[]))
+        assert np.array_equal(whole.users.factors, resumed.users.factors)
+        assert whole.ledger.events == resumed.ledger.events
+
+
+def test_weights_go_where_something_can_be_learnt() -> None:
+    """A coefficient that is known already gets nothing of the next measurement."""
+    ratings = random_ratings(4, users=60, items=40)
+    model = Model(ratings, factors=2, has_mask_features=False, seeds=Seeds())
+    state = model.begin()
+    model.start_factors(state)
+    state["items_variances"][:, 1] = 1e-9
+    features = model.features(state, Side.ITEMS, Used.ALL, noise=3.0)
+    shares = (features**2).mean(axis=0)
+    assert np.allclose(np.linalg.norm(features, axis=1), 1)
+    assert shares[1] < 0.01 and shares[0] > 0.1 and shares[2] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"factors": 1000}, "factors"),
+        ({"iterations": 100}, "iterations"),
+        ({"mask_features": "yes"}, "mask_features"),
+        ({"uncertainty": 1}, "uncertainty"),
+    ],
+)
+def test_bad_options_are_refused(options: dict[str, Any], word: str) -> None:
+    with pytest.raises(InvalidParameter, match=word):
+        AlsSolver(**options)

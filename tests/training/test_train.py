@@ -1,0 +1,423 @@
+"""Training to a release: interrupted anywhere, it goes on with the same noise or is refused."""
+
+import json
+import os
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from taciturn.accounting.certificate import Certificate, read_ledger
+from taciturn.accounting.events import GaussianRelease
+from taciturn.accounting.ledger import Status
+from taciturn.data.ratings import Ratings
+from taciturn.data.synthetic import synthetic_ratings
+from taciturn.errors import InvalidDocument, InvalidParameter, NoiseReuse
+from taciturn.evaluate.metrics import rmse
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.solvers import run as solver_run
+from taciturn.solvers.contract import settings
+from taciturn.solvers.names import SOLVERS, make_solver
+from taciturn.training.train import Trained, preview, run_folder, train
+from tests.solvers.helpers import BUDGET, random_ratings, replaced
+from tests.solvers.test_contract import SMALL, same
+
+RATINGS = random_ratings(1, users=40, items=25)
+
+
+def go(output: Path, name: str = "gradient", ratings: Ratings = RATINGS, **options: Any) -> Trained:
+    solver = options.pop("solver", None) or make_solver(name, **SMALL[name])
+    facts: dict[str, Any] = {"budget": BUDGET if solver.is_private else None, "seed": 3}
+    if not options.get("resume"):
+        facts["noise"] = InsecureTestNoise(5)
+    return train(ratings, solver, output=output, **(facts | options))
+
+
+def stop_at(number: int) -> Any:
+    """Return a progress function that interrupts as Ctrl-C does."""
+
+    def progress(done: int, total: int) -> None:
+        if done == number:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_a_release_is_written_and_the_run_folder_goes(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release", holdout=0.2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release"]
+    assert sorted(path.name for path in trained.release.iterdir()) == [
+        "SHA256SUMS",
+        "card.md",
+        "certificate.json",
+        "items.parquet",
+        "users.parquet",
+    ]
+    assert trained.fit is not None
+    assert read_ledger(trained.release) == trained.fit.ledger
+    assert trained.rmse_test is not None and trained.rmse_train is not None
+    items = pl.read_parquet(trained.release / "items.parquet")
+    assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
+    assert trained.fit.items is not None
+    assert np.array_equal(items["profile"].to_numpy(), trained.fit.items.factors)
+    assert np.array_equal(items["bias"].to_numpy(), trained.fit.items.biases)
+
+
+def test_errors_are_shown_only_with_a_holdout(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release")
+    assert trained.rmse_train is None and trained.rmse_test is None
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("stop", [1, 3])
+def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
+    name: str, stop: int, tmp_path: Path
+) -> None:
+    whole = go(tmp_path / "whole", name)
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", name, progress=stop_at(min(stop, total(name) - 1)))
+    assert run_folder(tmp_path / "parts").is_dir() and not (tmp_path / "parts").exists()
+    resumed = go(tmp_path / "parts", name, resume=True)
+    assert same(whole.fit, resumed.fit)
+    assert whole.fit.ledger.events == resumed.fit.ledger.events
+    assert not run_folder(tmp_path / "parts").exists()
+
+
+def total(name: str) -> int:
+    iterations: int = SMALL[name].get("iterations", 2)
+    return iterations
+
+
+def test_a_checkpoint_saves_the_work_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(4))
+    seen: list[int] = []
+    go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen == [4, 5, 6]
+
+
+@pytest.mark.parametrize("damage", [b"", b"junk", b"3 00\njunk"])
+def test_a_damaged_checkpoint_costs_time_only(tmp_path: Path, damage: bytes) -> None:
+    whole = go(tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(4))
+    (run_folder(tmp_path / "parts") / "state").write_bytes(damage)
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen[0] == 0 and same(whole.fit, resumed.fit)
+
+
+def test_checkpoints_are_kept_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash cannot save anything; what was kept on the way is there."""
+    monkeypatch.setattr(solver_run, "CHECKPOINT_SECONDS", -1.0)
+
+    def crash(done: int, total: int) -> None:
+        if done == 5:
+            raise RuntimeError("crash")
+
+    whole = go(tmp_path / "whole")
+    with pytest.raises(RuntimeError):
+        go(tmp_path / "parts", progress=crash)
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen == [5, 6] and same(whole.fit, resumed.fit)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"ratings": replaced(RATINGS, 4, 1.0 if RATINGS.values()[4] > 1 else 2.0)},
+        {"seed": 4},
+        {"budget": replace(BUDGET, epsilon=11.0)},
+        {"holdout": 0.1},
+        {"name": "bias"},
+        {"solver": make_solver("gradient", factors=3, iterations=6, step_size=0.2)},
+        {"ratings": replace(RATINGS, scale=replace(RATINGS.scale, step=None))},
+        {"ratings": replace(RATINGS, user_ids=RATINGS.user_ids + 1)},
+        {"ratings": replace(RATINGS, item_ids=RATINGS.item_ids + 1)},
+    ],
+)
+def test_other_data_or_another_configuration_is_refused(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(3))
+    with pytest.raises(NoiseReuse, match="other data or another configuration"):
+        go(tmp_path / "parts", resume=True, **change)
+    go(tmp_path / "parts", resume=True)
+
+
+def test_a_run_that_waits_is_not_overrun(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(3))
+    with pytest.raises(InvalidDocument, match="--resume"):
+        go(tmp_path / "parts")
+    with pytest.raises(InvalidDocument, match="no interrupted training"):
+        go(tmp_path / "other", resume=True)
+
+
+def test_a_run_that_released_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "parts", progress=stop_at(0))
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("mine")
+    for options in ({"output": tmp_path / "there"}, {"output": tmp_path / "no" / "folder"}):
+        with pytest.raises(InvalidDocument, match=r"exists already|does not exist"):
+            go(**options)
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "new", "paper", private_items=tmp_path / "there")
+    assert (tmp_path / "there").read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+
+
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The release cannot be written: the run stays, and goes on when it can."""
+    whole = go(tmp_path / "whole")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(InvalidDocument, match="No space left"):
+            go(tmp_path / "parts")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.run", "whole"]
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen == [6] and same(whole.fit, resumed.fit)
+
+
+def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release", "paper", private_items=tmp_path / "mine.parquet")
+    assert not (trained.release / "items.parquet").exists()
+    items = pl.read_parquet(tmp_path / "mine.parquet")
+    assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
+    assert (tmp_path / "mine.parquet").stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.parquet", "release"]
+
+
+def test_outputs_are_checked_before_training(tmp_path: Path) -> None:
+    with pytest.raises(InvalidParameter, match="in the release"):
+        go(tmp_path / "other", private_items=tmp_path / "none.parquet")
+    for same_path in (tmp_path / "r", run_folder(tmp_path / "r")):
+        with pytest.raises(InvalidParameter, match="path of its own"):
+            go(tmp_path / "r", "paper", private_items=same_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever fails, the same command with --resume ends with everything in its place."""
+    options = {
+        "private_items": tmp_path / "items",
+        "users_out": "pseudonyms",
+        "pseudonyms": tmp_path / "names",
+    }
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    for target, name in ((Path, "rename"), (os, "link"), (RunFolder, "erase_key")):
+        output = tmp_path / f"release-{name}"
+        with monkeypatch.context() as patch:
+            patch.setattr(target, name, fail)
+            if name == "rename":  # which also puts a new run folder in its place
+                patch.undo()
+                patch.setattr("taciturn.release.write._write_folder", fail)
+            elif name == "link":
+                patch.undo()
+                patch.setattr("taciturn._internal.files.os.link", fail_private(os.link, fail))
+            with pytest.raises((InvalidDocument, OSError)):
+                go(output, "paper", **options)
+        go(output, "paper", resume=True, **options)
+        names = pl.read_parquet(tmp_path / "names")["pseudonym"].sort().to_list()
+        assert names == pl.read_parquet(output / "users.parquet")["user_id"].to_list()
+        for path in ("items", "names"):
+            (tmp_path / path).unlink()
+        assert not run_folder(output).exists()
+
+
+def fail_private(original: Any, fail: Any) -> Any:
+    """Return a link that fails for the private files of a training."""
+    return lambda one, two: fail() if Path(two).name in ("items", "names") else original(one, two)
+
+
+def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut off before the map was in its place: resuming without a place for it is refused."""
+    options = {"users_out": "pseudonyms", "pseudonyms": tmp_path / "names"}
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("crash")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("taciturn.training.train.deliver", crash)
+        with pytest.raises(RuntimeError):
+            go(tmp_path / "r", **options)
+    with pytest.raises(InvalidDocument, match="still wait"):
+        go(tmp_path / "r", resume=True)
+    with pytest.raises(NoiseReuse, match="another configuration"):
+        go(tmp_path / "r", resume=True, **(options | {"seed": 9}))
+    go(tmp_path / "r", resume=True, **options)
+    assert len(pl.read_parquet(tmp_path / "names")) == RATINGS.shape[0]
+    assert not run_folder(tmp_path / "r").exists()
+
+
+def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
+    go(tmp_path / "release")
+    folder = run_folder(tmp_path / "release")
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("years of work")
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "release", resume=True)
+    assert (folder / "thesis.txt").read_text() == "years of work"
+
+
+def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right after a release, before the step is done: the release is repeated, not forgotten."""
+    whole = go(tmp_path / "whole")
+    original, calls = Gate.release_together, []
+
+    def release(self: Gate, *arguments: Any, **options: Any) -> Any:
+        result = original(self, *arguments, **options)
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Gate, "release_together", release)
+        with pytest.raises(KeyboardInterrupt):
+            go(tmp_path / "parts")
+    seen: list[int] = []
+    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
+    assert seen[0] == 2 and same(whole.fit, resumed.fit)
+
+
+def test_every_training_has_a_key_of_its_own(tmp_path: Path) -> None:
+    keys = set()
+    for name in ("a", "b"):
+        with pytest.raises(KeyboardInterrupt):
+            go(tmp_path / name, noise=None, progress=stop_at(2))
+        keys.add(json.loads((run_folder(tmp_path / name) / "key.json").read_text())["key"])
+    assert len(keys) == 2 and all(len(set(key)) > 4 for key in keys)
+
+
+def test_nothing_else_is_in_a_release(tmp_path: Path) -> None:
+    """Every name in the public facts is known here, so that nothing private slips in."""
+    go(tmp_path / "release", "paper")
+    document = json.loads((tmp_path / "release" / "certificate.json").read_text())
+    assert document.keys() == {"format", "version", "certificate", "facts"}
+    assert document["facts"].keys() == {
+        "solver", "settings", "taciturn", "scale", "mean", "factors", "users", "items", "user_ids"
+    }  # fmt: skip
+    assert document["facts"]["settings"] == settings(
+        make_solver("paper", **SMALL["paper"]).with_epsilon_i(BUDGET)  # type: ignore[attr-defined]
+    )
+    assert document["facts"]["items"] == 0
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
+    solver = make_solver(name, **SMALL[name])
+    budget = BUDGET if solver.is_private else None
+    seen = preview(RATINGS, solver, budget)
+    done = train(RATINGS, solver, budget, output=tmp_path / "release")
+    assert seen.status is done.certificate.status
+    if seen.certificate is not None:
+        # The ratios of `als` are the same, but rounded from other sensitivities.
+        exact = done.certificate.epsilon
+        assert seen.certificate.epsilon == (pytest.approx(exact) if name == "als" else exact)
+        assert seen.certificate.not_hidden == done.certificate.not_hidden
+        noised = [event for event in done.fit.ledger.events if isinstance(event, GaussianRelease)]
+        assert seen.releases == len(noised)
+    else:
+        assert seen.status is Status.NONE and seen.releases == 0
+    assert seen.seconds > 0 and 2**25 < seen.memory < 2**34
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "iterations"), [("gradient", 150), ("als", 12)])
+def test_a_preview_estimates_the_time(tmp_path: Path, name: str, iterations: int) -> None:
+    ratings = synthetic_ratings("100k")
+    solver = make_solver(name, iterations=iterations)
+    expected = preview(ratings, solver, BUDGET).seconds
+    taken = train(ratings, solver, BUDGET, output=tmp_path / "release").seconds
+    assert taken / 8 < expected < taken * 8  # other work on the machine moves both
+
+
+def test_rmse_needs_ratings_of_the_same_users(tmp_path: Path) -> None:
+    fit = go(tmp_path / "release").fit
+    with pytest.raises(InvalidParameter, match="same users"):
+        rmse(fit, random_ratings(users=7))
+    predictions = fit.predict(RATINGS.rows(), RATINGS.by_user.columns)
+    expected = np.sqrt(np.mean((predictions - RATINGS.values()) ** 2))
+    assert rmse(fit, RATINGS) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("erased", [False, True])
+def test_cut_off_between_release_and_clean_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erased: bool
+) -> None:
+    """The release is in place, the run folder still there: resuming only tidies up."""
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("crash")
+
+    with monkeypatch.context() as patch:
+        if erased:
+            patch.setattr(shutil, "rmtree", crash)
+        else:
+            patch.setattr(RunFolder, "erase_key", crash)
+        with pytest.raises(RuntimeError):
+            go(tmp_path / "release")
+    assert (run_folder(tmp_path / "release") / "key.json").exists() is not erased
+    again = go(tmp_path / "release", resume=True)
+    assert again.fit is None and again.certificate.run == read_ledger(tmp_path / "release").run
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "release", resume=True)
+
+
+def test_the_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
+    go(tmp_path / "release")
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path / "other", progress=stop_at(3))
+    run_folder(tmp_path / "other").rename(run_folder(tmp_path / "release"))
+    with pytest.raises(InvalidDocument, match="exists already"):
+        go(tmp_path / "release", resume=True)
+    assert (run_folder(tmp_path / "release") / "key.json").exists()
+
+
+def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
+    started = time.monotonic()
+
+    def second(done: int, total: int) -> None:
+        if done == 2:
+            with pytest.raises(InvalidDocument, match="interrupted training"):
+                go(tmp_path / "release")
+            with pytest.raises(NoiseReuse, match="another process"):
+                go(tmp_path / "release", resume=True)
+
+    go(tmp_path / "release", progress=second)
+    assert time.monotonic() - started < 60
+
+
+def test_the_certificate_is_at_the_budgets_delta(tmp_path: Path) -> None:
+    trained = go(tmp_path / "release")
+    assert trained.certificate.delta == BUDGET.delta
+    document = json.loads((trained.release / "certificate.json").read_text())
+    assert Certificate.from_dict(document["certificate"]).epsilon == trained.certificate.epsilon
