@@ -23,9 +23,9 @@ from taciturn.accounting.events import Rows
 from taciturn.data.ratings import Ratings, group
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.query import WeightedSums
+from taciturn.model.top_k import Catalogue
 from taciturn.queries.prediction_errors import RatedPairs, ResidualSums, Side
 from taciturn.queries.reference import reference_tables
-from taciturn.recommend.top import Catalogue
 from taciturn.solvers.contract import Seeds
 from taciturn.solvers.least_squares import LeastSquares, Ridge
 from taciturn.solvers.paper import VALUE_LEVELS

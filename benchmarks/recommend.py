@@ -35,7 +35,7 @@ def run() -> list[dict[str, object]]:
         )
         release = load_release(Path(folder) / "release")
     recommender = Recommender(release)
-    users = release.users.ids if release.users else pl.Series([])
+    users = release.model.user_profiles.ids
     best = best_of(
         {"taciturn": lambda: recommender.recommend(users, COUNT), "numpy": lambda: _loop(release)},
         ROUNDS,
@@ -52,14 +52,10 @@ def run() -> list[dict[str, object]]:
 
 
 def _loop(release: Release) -> pl.DataFrame:
-    if release.users is None or release.items is None:
-        raise RuntimeError("the release has users and items")
-    items, ids = release.items, release.items.ids.to_numpy()
-    rows = []
-    for user, bias, factors in zip(
-        release.users.ids, release.users.biases, release.users.factors, strict=True
-    ):
-        scores = items.factors @ factors + items.biases + bias + release.facts.mean
+    users, items = release.model.user_profiles, release.model.item_profiles
+    ids, rows = items.ids.to_numpy(), []
+    for user, bias, factors in zip(users.ids, users.biases, users.factors, strict=True):
+        scores = items.factors @ factors + items.biases + bias + release.model.mean
         top = np.argpartition(-scores, COUNT)[:COUNT]
         top = top[np.argsort(-scores[top], kind="stable")]
         rows += [

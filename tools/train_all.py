@@ -92,14 +92,18 @@ def main(file: str, cases: str) -> None:
 
 
 def arrays(fit: Any) -> dict[str, Any]:
-    """Every number of a fit."""
-    numbers = {"mean": np.float64(fit.mean)}
-    if fit.residual_variance is not None:
-        numbers["residual variance"] = np.float64(fit.residual_variance)
-    if fit.prior is not None:
-        prior = (fit.prior.residual_variance, *fit.prior.variances)
+    """Every number of a fit; under its old name the project kept the model's fields in the fit."""
+    if hasattr(fit, "model"):
+        model, users, items = fit.model, fit.owner_model.users, fit.owner_model.items
+    else:
+        model, users, items = fit, fit.known_users, fit.known_items
+    numbers = {"mean": np.float64(model.mean)}
+    if model.residual_variance is not None:
+        numbers["residual variance"] = np.float64(model.residual_variance)
+    if model.prior is not None:
+        prior = (model.prior.residual_variance, *model.prior.variances)
         numbers["prior"] = np.array(prior, dtype=np.float64)
-    for side, profiles in (("users", fit.known_users), ("items", fit.known_items)):
+    for side, profiles in (("users", users), ("items", items)):
         for part in ("biases", "factors", "bias_variances", "variances"):
             array = getattr(profiles, part)
             if array is not None:

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from taciturn.data.ratings import Ratings
     from taciturn.errors import TaciturnError
     from taciturn.evaluate.metrics import rmse
-    from taciturn.model.fold_in import fold_in
+    from taciturn.model.factor_model import FactorModel
+    from taciturn.model.profiles import Profiles
     from taciturn.recommend.serve import Recommender
-    from taciturn.release.read import load_release, verify_release
+    from taciturn.release.read import load_release
+    from taciturn.release.verify import verify_release
     from taciturn.scale import Scale
     from taciturn.solvers.als.solver import AlsSolver
     from taciturn.solvers.bias import BiasSolver, NonPrivateBiasSolver
@@ -46,6 +48,7 @@ _HOME = {
     "Budget": "taciturn.accounting.budget",
     "Certificate": "taciturn.accounting.certificate",
     "ExactRelease": "taciturn.accounting.events",
+    "FactorModel": "taciturn.model.factor_model",
     "Fit": "taciturn.solvers.contract",
     "GaussianRelease": "taciturn.accounting.events",
     "GradientSolver": "taciturn.solvers.gradient",
@@ -57,6 +60,7 @@ _HOME = {
     "NonPrivateSolver": "taciturn.solvers.non_private",
     "PaperSolver": "taciturn.solvers.paper",
     "PatternRelease": "taciturn.accounting.events",
+    "Profiles": "taciturn.model.profiles",
     "Ratings": "taciturn.data.ratings",
     "Recommender": "taciturn.recommend.serve",
     "Rows": "taciturn.accounting.events",
@@ -67,13 +71,12 @@ _HOME = {
     "Unit": "taciturn.accounting.units",
     "account": "taciturn.accounting.accounts",
     "combine": "taciturn.accounting.ledger",
-    "fold_in": "taciturn.model.fold_in",
     "load": "taciturn.data",
     "load_release": "taciturn.release.read",
     "rmse": "taciturn.evaluate.metrics",
     "save": "taciturn.training.train",
     "train": "taciturn.training.train",
-    "verify_release": "taciturn.release.read",
+    "verify_release": "taciturn.release.verify",
     "with_universe": "taciturn.data.id_lists",
 }
 
@@ -84,6 +87,7 @@ __all__ = [
     "Budget",
     "Certificate",
     "ExactRelease",
+    "FactorModel",
     "Fit",
     "GaussianRelease",
     "GradientSolver",
@@ -95,6 +99,7 @@ __all__ = [
     "NonPrivateSolver",
     "PaperSolver",
     "PatternRelease",
+    "Profiles",
     "Ratings",
     "Recommender",
     "Rows",
@@ -106,7 +111,6 @@ __all__ = [
     "__version__",
     "account",
     "combine",
-    "fold_in",
     "load",
     "load_release",
     "rmse",

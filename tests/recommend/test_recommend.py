@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from taciturn.recommend.top import Catalogue
 
 from taciturn import _core
 from taciturn.errors import InvalidDocument, InvalidParameter
@@ -19,7 +20,6 @@ from taciturn.model.fold_in import fold_in
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
 from taciturn.recommend.tables import own_ratings, read_items, read_table, read_titles
-from taciturn.recommend.top import Catalogue
 from taciturn.release.bundle import Facts, Release, Table
 from taciturn.release.read import load_release
 from taciturn.scale import Scale

@@ -8,11 +8,10 @@ higher than there is guessed to have the higher value.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
 from taciturn._internal import validate
@@ -25,7 +24,7 @@ from taciturn.audit import bounds
 from taciturn.audit.one_run import Canaries, Coins, Scores, toss
 from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
 from taciturn.scale import Scale
-from taciturn.solvers.contract import Fit, Profiles, Session, Solver, settings
+from taciturn.solvers.contract import Session, Solver, settings
 from taciturn.solvers.gradient import VALUE_LEVELS
 
 FALSE_POSITIVES = 0.01
@@ -202,8 +201,13 @@ def attack(
         fits.append(solver.fit(targets.world(shown), budget, session))
     progress(len(tosses), len(tosses))
     # Items that are never released are those of the attacker's own training.
-    items = fits[0].items or fits[1].private_items
-    guesses = [_predicted(fit, items if fit is fits[0] else None, targets) for fit in fits]
+    released = fits[0].model
+    if released.items is None:
+        released = replace(released, items=fits[1].private_items)
+    models = [released, *(fit.owner_model for fit in fits[1:])]
+    guesses = [
+        model.score_rows(targets.users, targets.items).astype(np.float64) for model in models
+    ]
     return Attack(
         solver=solver,
         claim=claim_of(fits[0].ledger, solver, budget),
@@ -238,13 +242,3 @@ def mu_between(ledger: Ledger, scale: Scale, low: float | None, high: float) -> 
         if isinstance(event, GaussianRelease)
     ]
     return math.sqrt(math.fsum(squares))
-
-
-def _predicted(fit: Fit, items: Profiles | None, targets: Canaries) -> npt.NDArray[np.float64]:
-    """Return what a fit predicts for the targets, not cut to the scale."""
-    people, profiles = fit.known_users, items or fit.known_items
-    users, rows = targets.users, targets.items
-    products = np.einsum(
-        "nk,nk->n", people.factors[users], profiles.factors[rows], dtype=np.float64
-    )
-    return np.asarray(fit.mean + people.biases[users] + profiles.biases[rows] + products)

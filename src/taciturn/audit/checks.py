@@ -171,11 +171,14 @@ def _differences(one: Fit, two: Fit) -> set[str]:
     """Return what differs between the published parts of two fits."""
     same = {
         "profiles": np.array_equal(released_numbers(one), released_numbers(two)),
-        "settings": (one.settings, one.scale) == (two.settings, two.scale),
+        "settings": (one.settings, one.model.scale) == (two.settings, two.model.scale),
         "ledger": one.ledger.events == two.ledger.events,
         "ids": all(
             a.ids.equals(b.ids)
-            for a, b in ((one.users, two.users), (one.items, two.items))
+            for a, b in (
+                (one.model.users, two.model.users),
+                (one.model.items, two.model.items),
+            )
             if a is not None and b is not None
         ),
     }

@@ -246,10 +246,11 @@ def losses(history: Transcript) -> npt.NDArray[np.float64]:
 
 def released_numbers(fit: Fit) -> npt.NDArray[np.float64]:
     """Return every number of a fit that a release holds, in one row."""
-    parts: list[Any] = [fit.mean, fit.residual_variance]
-    if fit.prior is not None:
-        parts += [fit.prior.residual_variance, fit.prior.variances]
-    for side in (fit.users, fit.items):
+    model = fit.model
+    parts: list[Any] = [model.mean, model.residual_variance]
+    if model.prior is not None:
+        parts += [model.prior.residual_variance, model.prior.variances]
+    for side in (model.users, model.items):
         if side is not None:
             parts += [side.biases, side.factors, side.bias_variances, side.variances]
     return np.concatenate([np.ravel(part) for part in parts if part is not None]).astype(float)

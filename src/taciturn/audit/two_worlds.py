@@ -349,18 +349,20 @@ def _numbers(case: Case, fit: Fit) -> Scores:
     user, item = case.pair.user, case.pair.item
     numbers = released_numbers(fit)
     if numbers.size > _NUMBERS_MAX:
-        parts: list[Any] = [fit.mean]
-        for side, row in ((fit.users, user), (fit.items, item)):
+        parts: list[Any] = [fit.model.mean]
+        for side, row in ((fit.model.users, user), (fit.model.items, item)):
             if side is not None:
                 parts += [side.biases[row], side.factors[row]]
         numbers = np.concatenate([np.ravel(part) for part in parts]).astype(float)
-    users, items = fit.users, fit.items
+    users, items = fit.model.users, fit.model.items
     if users is None or items is None:
         return numbers
-    row = items.factors[:_PREDICTED] @ users.factors[user] + items.biases[:_PREDICTED]
-    column = users.factors[:_PREDICTED] @ items.factors[item] + users.biases[:_PREDICTED]
-    own = users.factors[user] @ items.factors[item] + users.biases[user] + items.biases[item]
-    return np.concatenate([numbers, [own], row, column]).astype(float)
+    in_row, in_column = (np.arange(min(_PREDICTED, len(side))) for side in (items, users))
+    scores = fit.model.score_rows(
+        np.concatenate([[user], np.full(len(in_row), user), in_column]),
+        np.concatenate([[item], in_row, np.full(len(in_column), item)]),
+    )
+    return np.concatenate([numbers, scores]).astype(float)
 
 
 def _attack(first: Scores, second: Scores, plan: Plan) -> tuple[Scores, float]:

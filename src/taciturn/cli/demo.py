@@ -29,7 +29,8 @@ def demo(
     from taciturn.errors import CheckFailed
     from taciturn.evaluate.metrics import rmse
     from taciturn.recommend.serve import Recommender
-    from taciturn.release.read import load_release, verify_release
+    from taciturn.release.read import load_release
+    from taciturn.release.verify import verify_release
     from taciturn.solvers.names import make_solver
     from taciturn.training.train import train
 

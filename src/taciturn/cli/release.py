@@ -80,8 +80,8 @@ def verify(
     from taciturn.accounting.certificate import rounded_up
     from taciturn.accounting.ledger import Status
     from taciturn.errors import CheckFailed
-    from taciturn.release.read import verify_release
     from taciturn.release.sign import read_public_key
+    from taciturn.release.verify import verify_release
 
     allowed = {Status.PROVEN} | {validate.choice("allow", each, Status) for each in allow or ()}
     key = read_public_key(public_key) if public_key is not None else None
@@ -186,7 +186,8 @@ def recommend(
         _show({"user_id": None}, rows, recommender, titles, json)
         return
     user = user or ""
-    identifier = parse_id(user, loaded.users.ids) if loaded.users is not None else user
+    users = loaded.model.users
+    identifier = parse_id(user, users.ids) if users is not None else user
     pairs = None
     if exclude is not None:
         frame = read_table(exclude)
@@ -246,7 +247,8 @@ def predict(
         found = {"user_id": None, "item_id": what, "rating": rating}
     else:
         given = user or ""
-        who = parse_id(given, loaded.users.ids) if loaded.users is not None else given
+        users = loaded.model.users
+        who = parse_id(given, users.ids) if users is not None else given
         (rating,) = recommender.predict([who], [what])
         found = {"user_id": who, "item_id": what, "rating": float(rating)}
     if ratings is None and recommender.has_deviations:
@@ -289,7 +291,7 @@ def _recommender(
     from taciturn.release.read import load_release
 
     loaded = load_release(release)
-    own = read_items(items, loaded.facts.factors, item_ids) if items is not None else None
+    own = read_items(items, loaded.model.factor_count, item_ids) if items is not None else None
     return loaded, Recommender(loaded, items=own)
 
 

@@ -289,7 +289,7 @@ def train(
     _show_result(trained, json)
     _say_public(hidden, users_universe, items_universe)
     fit = trained.fit
-    if fit is not None and solver == "als" and fit.known_items.factors.shape[1] == 0:
+    if fit is not None and solver == "als" and fit.model.factor_count == 0:
         note(
             "noise leaves no room for factors here: the release has biases only, which rank items "
             "the same for everybody; a larger epsilon or more ratings would change that"

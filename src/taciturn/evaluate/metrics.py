@@ -11,7 +11,7 @@ import numpy.typing as npt
 from taciturn._internal import parallel
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
-from taciturn.recommend.top import Catalogue
+from taciturn.model.top_k import Catalogue
 from taciturn.solvers.contract import Fit
 
 _PIECE = 2**18
@@ -40,7 +40,7 @@ def coverage(fit: Fit, ratings: Ratings, shares: Sequence[float]) -> list[float]
     own view.
     """
     users, items = ratings.rows(), ratings.by_user.columns
-    errors = np.abs(_errors(fit, ratings)) / fit.deviations(users, items)
+    errors = np.abs(_errors(fit, ratings)) / fit.model.deviations_rows(users, items)
     return [float(np.mean(errors < NormalDist().inv_cdf((1 + share) / 2))) for share in shares]
 
 
@@ -87,13 +87,14 @@ def accuracy(fit: Fit, train: Ratings, test: Ratings, threads: int | None = None
 
 def _errors(fit: Fit, ratings: Ratings) -> npt.NDArray[np.float64]:
     """Return prediction minus rating, in the order of `by_user`."""
-    if len(ratings) == 0 or ratings.shape[0] != len(fit.known_users.ids):
+    model = fit.owner_model
+    if len(ratings) == 0 or ratings.shape[0] != len(model.user_profiles):
         raise InvalidParameter("evaluate on ratings of the same users and items, at least one")
     users, items, values = ratings.rows(), ratings.by_user.columns, ratings.values()
     errors = np.empty(len(ratings))
     for begin in range(0, len(ratings), _PIECE):
         part = slice(begin, begin + _PIECE)
-        errors[part] = fit.predict(users[part], items[part]) - values[part]
+        errors[part] = model.predict_rows(users[part], items[part]) - values[part]
     return errors
 
 
@@ -110,7 +111,8 @@ def _popularity(train: Ratings) -> npt.NDArray[np.int64]:
 def _ranking(
     fit: Fit, train: Ratings, test: Ratings, threads: int | None
 ) -> tuple[float | None, float | None]:
-    profiles = fit.known_items
+    model = fit.owner_model
+    profiles = model.item_profiles
     relevant = test.values() >= test.scale.low + RELEVANT * test.scale.range
     hits = test.select(relevant) if relevant.any() else None
     if hits is None:
@@ -119,7 +121,7 @@ def _ranking(
     users = np.flatnonzero(wanted)
     starts, columns = _rows_of(train, users)
     best, _ = Catalogue(profiles.factors, profiles.biases).best(
-        fit.known_users.factors[users],
+        model.user_profiles.factors[users],
         RECALL_AT,
         starts=starts,
         columns=columns,

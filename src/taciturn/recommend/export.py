@@ -11,8 +11,10 @@ import polars as pl
 from taciturn._internal import strict_json
 from taciturn._internal.optional import require
 from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.model.profiles import Profiles
 from taciturn.recommend.serve import Recommender
-from taciturn.release.bundle import Release, Table
+from taciturn.release.bundle import Release
+from taciturn.release.facts import model_to_dict
 
 _PROBES = 200
 """Users whose neighbours the recall of an index is measured on, at most."""
@@ -38,7 +40,7 @@ def export_release(release: Release, form: Form, output: str | Path) -> dict[str
     output = Path(output).absolute()
     if output.exists():
         raise InvalidDocument(f"{output} exists already, and is never overwritten; choose another")
-    sides = {"user": release.users, "item": release.items}
+    sides = {"user": release.model.users, "item": release.model.items}
     tables = {role: table for role, table in sides.items() if table is not None}
     try:
         if form is Form.PARQUET:
@@ -50,7 +52,7 @@ def export_release(release: Release, form: Form, output: str | Path) -> dict[str
         raise InvalidDocument(f"cannot write {output}: {error.strerror}") from None
 
 
-def _to_parquet(release: Release, tables: dict[str, Table], output: Path) -> dict[str, Any]:
+def _to_parquet(release: Release, tables: dict[str, Profiles], output: Path) -> dict[str, Any]:
     output.mkdir()
     for role, table in tables.items():
         columns = {f"{role}_id": table.ids, "bias": pl.Series(table.biases)}
@@ -61,14 +63,14 @@ def _to_parquet(release: Release, tables: dict[str, Table], output: Path) -> dic
             for number in range(table.variances.shape[1]):
                 columns[f"variance_{number}"] = pl.Series(table.variances[:, number])
         pl.DataFrame(columns).write_parquet(output / f"{role}s.parquet")
-    known = release.facts.to_dict()
-    facts = {name: known[name] for name in ("mean", "residual_variance", "prior") if name in known}
+    facts = model_to_dict(release.model)
+    del facts["scale"]
     strict_json.write(output / "facts.json", facts)
     return {"files": [*(f"{role}s.parquet" for role in tables), "facts.json"]}
 
 
-def _to_npz(release: Release, tables: dict[str, Table], output: Path) -> dict[str, Any]:
-    arrays: dict[str, npt.NDArray[Any]] = {"mean": np.array(release.facts.mean)}
+def _to_npz(release: Release, tables: dict[str, Profiles], output: Path) -> dict[str, Any]:
+    arrays: dict[str, npt.NDArray[Any]] = {"mean": np.array(release.model.mean)}
     for role, table in tables.items():
         is_text = table.ids.dtype == pl.String
         arrays[f"{role}_ids"] = (
@@ -79,10 +81,11 @@ def _to_npz(release: Release, tables: dict[str, Table], output: Path) -> dict[st
         if table.bias_variances is not None and table.variances is not None:
             arrays[f"{role}_bias_variances"] = table.bias_variances
             arrays[f"{role}_variances"] = table.variances
-            arrays["residual_variance"] = np.array(release.facts.residual_variance)
-    if release.facts.prior is not None:
-        arrays["prior_residual_variance"] = np.array(release.facts.prior.residual_variance)
-        arrays["prior_variances"] = np.array(release.facts.prior.variances)
+            arrays["residual_variance"] = np.array(release.model.residual_variance)
+    prior = release.model.prior
+    if prior is not None:
+        arrays["prior_residual_variance"] = np.array(prior.residual_variance)
+        arrays["prior_variances"] = np.array(prior.variances)
     with output.open("xb") as stream:
         np.savez(stream, **arrays)  # type: ignore[arg-type]
     return {"arrays": sorted(arrays)}
@@ -91,9 +94,9 @@ def _to_npz(release: Release, tables: dict[str, Table], output: Path) -> dict[st
 def _to_ann(release: Release, output: Path) -> dict[str, Any]:
     """Write an index in which an item is (profile, bias), to be asked with (profile, 1)."""
     voyager = require("voyager", "ann")
-    if release.items is None:
+    items = release.model.items
+    if items is None:
         raise InvalidParameter("the release has no item profiles to make an index of")
-    items = release.items
     vectors = np.column_stack([items.factors, items.biases]).astype(np.float32)
     index = voyager.Index(
         voyager.Space.InnerProduct, num_dimensions=vectors.shape[1], M=24, ef_construction=400
@@ -108,15 +111,16 @@ def _to_ann(release: Release, output: Path) -> dict[str, Any]:
 
 def _recall(release: Release, index: Any) -> float | None:
     """Return the share of the exact best ten that the index finds, over some users."""
-    if release.users is None or release.items is None:
+    users, items = release.model.users, release.model.items
+    if users is None or items is None:
         return None
-    count = min(10, len(release.items))
-    step = max(1, len(release.users) // _PROBES)
-    probes = release.users.ids.gather_every(step)
+    count = min(10, len(items))
+    step = max(1, len(users) // _PROBES)
+    probes = users.ids.gather_every(step)
     exact = Recommender(release).recommend(probes, count)
-    asked = np.column_stack([release.users.factors[::step], np.ones(len(probes), dtype=np.float32)])
+    asked = np.column_stack([users.factors[::step], np.ones(len(probes), dtype=np.float32)])
     found, _ = index.query(asked.astype(np.float32), k=count, query_ef=max(200, 4 * count))
-    ids = release.items.ids
+    ids = items.ids
     pairs = {
         (user, ids[int(item)])
         for user, row in zip(probes.to_list(), found, strict=True)

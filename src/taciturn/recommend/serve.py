@@ -1,7 +1,7 @@
 """Recommendations, predictions and similar items from a release."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,13 +9,12 @@ import polars as pl
 
 from taciturn._internal import parallel, validate
 from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.model.deviations import deviations
-from taciturn.model.fold_in import FoldedIn, fold_in
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.fold_in import FoldedIn, Id
+from taciturn.model.profiles import Profiles
+from taciturn.model.top_k import Catalogue
 from taciturn.recommend.tables import same_type
-from taciturn.recommend.top import Catalogue
-from taciturn.release.bundle import Release, Table
-
-Id = int | str
+from taciturn.release.bundle import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,8 +29,8 @@ class Recommendation:
 class Recommender:
     """Serves a release, with its own item profiles or somebody else's.
 
-    A score is mean + item bias + user bias + ⟨item profile, user profile⟩, not cut to the scale, so
-    that it ranks. Post-processes a release: nothing here costs privacy. Items and users that the
+    Recommendations have the scores of `FactorModel`, not clipped to the scale, so that they rank.
+    Post-processes a release: nothing here costs privacy. Items and users that the
     release does not have are refused by name; those it has without ratings score by their biases.
 
     Parameters
@@ -45,22 +44,20 @@ class Recommender:
     """
 
     def __init__(
-        self, release: Release, *, items: Table | None = None, threads: int | None = None
+        self, release: Release, *, items: Profiles | None = None, threads: int | None = None
     ) -> None:
-        chosen = items if items is not None else release.items
+        chosen = items if items is not None else release.model.items
         if chosen is None:
             raise InvalidParameter(
                 "the release has no item profiles; bring your own (--items FILE)"
             )
-        if chosen.factors.shape[1] != release.facts.factors:
+        width = release.model.factor_count
+        if chosen.factors.shape[1] != width:
             raise InvalidDocument(
                 f"item profiles have length {chosen.factors.shape[1]}, those of the release "
-                f"{release.facts.factors}; both must come from the same factors"
+                f"{width}; both must come from the same factors"
             )
-        self._items, self._users = chosen, release.users
-        self._mean, self._scale = release.facts.mean, release.facts.scale
-        self._residual_variance = release.facts.residual_variance
-        self._prior = release.facts.prior
+        self._items, self._model = chosen, replace(release.model, items=chosen)
         self._threads = parallel.thread_count(threads)
         self._catalogue = Catalogue(chosen.factors, chosen.biases)
 
@@ -81,15 +78,12 @@ class Recommender:
         `exclude` has the columns user_id and item_id: pairs not to recommend, such as what users
         have seen. A release holds no history, so this comes from whoever calls.
         """
-        table = self._user_table()
+        table = self._user_profiles()
         # A user may come twice: what is excluded for one is excluded for all of them.
         rows, places = np.unique(_rows(_series(users), table.ids, "user"), return_inverse=True)
-        starts, columns = self._excluded(table.ids.gather(rows), exclude)
-        items, scores = self._catalogue.best(
-            table.factors[rows], count, starts=starts, columns=columns, threads=self._threads
-        )
+        excluded = self._excluded(table.ids.gather(rows), exclude)
+        items, scores = self._best(self._model, rows, count, *excluded)
         rows, items, scores = rows[places], items[places], scores[places]
-        scores += (np.float32(self._mean) + table.biases[rows])[:, None]
         found = pl.DataFrame(
             {
                 "user_id": table.ids.gather(np.repeat(rows, items.shape[1])),
@@ -111,76 +105,79 @@ class Recommender:
         exclude: Sequence[Id] = (),
     ) -> list[Recommendation]:
         """Return the best items for a profile that is not in the release, from `fold_in` say."""
-        factors = np.asarray(factors, dtype=np.float32)
-        width = self._items.factors.shape[1]
-        bias = validate.finite("bias", bias, "it is a number")
-        if factors.shape != (width,) or not np.isfinite(factors).all():
-            raise InvalidParameter(f"a profile has {width} finite numbers here")
+        model = self._model.with_user(bias, factors)
         known = _places(_series(exclude), self._items.ids)
         columns = np.unique(known[known >= 0]).astype(np.int32)
         starts = np.array([0, len(columns)], dtype=np.int64)
-        items, scores = self._catalogue.best(
-            factors[None], count, starts=starts, columns=columns, threads=self._threads
-        )
+        items, scores = self._best(model, np.zeros(1, dtype=np.int64), count, starts, columns)
         return [
-            Recommendation(
-                item_id=self._items.ids[int(item)],
-                score=float(score) + self._mean + float(bias),
-                rank=rank,
-            )
+            Recommendation(item_id=self._items.ids[int(item)], score=float(score), rank=rank)
             for rank, (item, score) in enumerate(zip(items[0], scores[0], strict=True), start=1)
             if item >= 0
         ]
 
-    def fold_in(self, ratings: Mapping[Id, float]) -> FoldedIn:
-        """Return the profile of somebody who is not in the release, from ratings by item id.
+    def _best(
+        self,
+        model: FactorModel,
+        rows: npt.NDArray[np.int64],
+        count: int,
+        starts: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Item rows and scores of the best items of some user rows; see `Catalogue.best`."""
+        items, scores = self._catalogue.best(
+            model.user_profiles.factors[rows],
+            count,
+            starts=starts,
+            columns=columns,
+            threads=self._threads,
+        )
+        scores += model.offsets_rows(rows)[:, None]
+        return items, scores
 
-        Reads that person's ratings without noise: on the trusted side, or on their own device. The
+    def fold_in(self, ratings: Mapping[Id, float]) -> FoldedIn:
+        """Profile of a user who is not in the release, from ratings by item id.
+
+        Reads that user's ratings without noise: on the trusted side, or on their own device. The
         result is theirs alone.
         """
-        return fold_in(ratings, self._items, mean=self._mean, scale=self._scale, prior=self._prior)
+        return self._model.fold_in(ratings)
 
     def predict_profile(self, bias: float, factors: npt.NDArray[np.float32], item: Id) -> float:
-        """Return the predicted rating of an item for a profile from `fold_in`, cut to the scale."""
-        (place,) = _rows(_series([item]), self._items.ids, "item")
-        score = self._mean + bias + float(self._items.biases[place])
-        score += float(self._items.factors[place] @ np.asarray(factors, dtype=np.float32))
-        return min(max(score, self._scale.low), self._scale.high)
+        """Predicted rating of an item for a profile from `fold_in`, clipped to the scale."""
+        place = _rows(_series([item]), self._items.ids, "item")
+        model = self._model.with_user(bias, factors)
+        return float(model.predict_rows(np.zeros(1, dtype=np.int64), place)[0])
 
     def predict(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
-        """Return the predicted ratings of pairs, cut to the scale."""
-        table, rows, columns = self._pairs(users, items)
-        scores = np.einsum("nk,nk->n", table.factors[rows], self._items.factors[columns])
-        scores += table.biases[rows] + self._items.biases[columns] + np.float32(self._mean)
-        cut: npt.NDArray[np.float32] = np.clip(scores, self._scale.low, self._scale.high)
-        return cut
+        """Predicted ratings of pairs, clipped to the scale."""
+        return self._model.predict_rows(*self._pairs(users, items))
 
     def deviations(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
-        """Return the standard deviations of ratings about their predictions, before the cut.
+        """Standard deviations of ratings about their predictions, before clipping.
 
-        Raises if the release, or the item profiles brought along, do not tell how sure they are.
+        Raises if the release, or item profiles of another source, have no variances.
         """
-        table, rows, columns = self._pairs(users, items)
-        return deviations(self._residual_variance, table, self._items, rows, columns)
+        return self._model.deviations_rows(*self._pairs(users, items))
 
     @property
     def has_deviations(self) -> bool:
-        """Whether `deviations` can tell any."""
-        return self._residual_variance is not None and self._items.variances is not None
+        """Whether users and items have the variances that `deviations` needs."""
+        return self._model.has_deviations
 
     def _pairs(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
-    ) -> tuple[Table, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the table of users, and the rows of pairs in it and among the items."""
-        table = self._user_table()
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """User rows and item rows of pairs of ids."""
+        table = self._user_profiles()
         if len(users) != len(items):
             raise InvalidParameter("give one item for each user")
         rows = _rows(_series(users), table.ids, "user")
-        return table, rows, _rows(_series(items), self._items.ids, "item")
+        return rows, _rows(_series(items), self._items.ids, "item")
 
     def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
         """Return the items whose profiles point most nearly the same way; scores are cosines."""
@@ -201,13 +198,13 @@ class Recommender:
             for rank, other in enumerate(order, start=1)
         ]
 
-    def _user_table(self) -> Table:
-        if self._users is None:
+    def _user_profiles(self) -> Profiles:
+        if self._model.users is None:
             raise InvalidParameter(
                 "the release has no user profiles; fold somebody in from their own ratings "
                 "(--ratings FILE, or Recommender.fold_in)"
             )
-        return self._users
+        return self._model.users
 
     def _excluded(
         self, users: pl.Series, exclude: pl.DataFrame | None

@@ -8,12 +8,12 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn.errors import InvalidDocument
-from taciturn.release.bundle import Table
-from taciturn.release.read import checked_table
+from taciturn.model.profiles import Profiles
+from taciturn.release.tables import profiles_from_frame
 from taciturn.tables.columns import ALIASES
 
 
-def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> Table:
+def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> Profiles:
     """Return third-party item profiles of length `width`.
 
     A Parquet file has the columns item_id, profile and perhaps bias; an .npy file has one row for
@@ -49,10 +49,10 @@ def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> T
         )
     except (pl.exceptions.PolarsError, TypeError):
         raise InvalidDocument(f"{path} must hold numbers in its profiles and biases") from None
-    return checked_table(frame, "item_id", str(path), width=width)
+    return profiles_from_frame(frame, "item_id", str(path), width=width)
 
 
-def _from_array(path: Path, ids: str | Path | None, width: int) -> Table:
+def _from_array(path: Path, ids: str | Path | None, width: int) -> Profiles:
     if ids is None:
         raise InvalidDocument(f"{path} has no ids; give a table of them with --item-ids")
     try:
@@ -76,7 +76,7 @@ def _from_array(path: Path, ids: str | Path | None, width: int) -> Table:
             ),
         }
     )
-    return checked_table(frame, "item_id", str(path), width=width)
+    return profiles_from_frame(frame, "item_id", str(path), width=width)
 
 
 def read_table(path: str | Path, *, is_typed: bool = True) -> pl.DataFrame:

@@ -2,8 +2,10 @@
 
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Status
-from taciturn.model.fold_in import Prior
-from taciturn.release.bundle import ITEMS, USERS, Facts
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Prior
+from taciturn.release.bundle import ITEMS, USERS
+from taciturn.release.facts import Facts
 
 _MEANING = {
     Status.PROVEN: "Its guarantee is proven.",
@@ -21,61 +23,63 @@ _CONTENTS = {
 }
 
 
-def _whom(facts: Facts, files: list[str]) -> str:
-    """Return the options that say whom to recommend to."""
-    if facts.prior is not None:
+def _user_options(model: FactorModel) -> str:
+    """Options that choose the user to recommend to."""
+    if model.prior is not None:
         return "--ratings OWN-RATINGS.csv"
-    return "--user ID" if ITEMS in files else "--user ID --items YOUR-ITEMS.parquet"
+    has_items = model.items is not None
+    return "--user ID" if has_items else "--user ID --items YOUR-ITEMS.parquet"
 
 
-def _folding(facts: Facts, prior: Prior) -> list[str]:
-    """Return how somebody finds their own profile; on their own side, from their own ratings."""
+def _folding(model: FactorModel, prior: Prior) -> list[str]:
+    """Code with which users find their own profiles, on their own side, from their own ratings."""
     return [
         f'items = pl.read_parquet("{ITEMS}")',
         'mine = pl.DataFrame({"item_id": [...], "rating": [...]})  # yours, kept private',
         'rated = mine.join(items, on="item_id")',
         'design = np.column_stack([np.ones(len(rated)), rated["profile"].to_numpy()])',
-        f'target = rated["rating"].to_numpy() - {facts.mean!r} - rated["bias"].to_numpy()',
+        f'target = rated["rating"].to_numpy() - {model.mean!r} - rated["bias"].to_numpy()',
         f"ridge = {prior.residual_variance!r} / np.array({list(prior.variances)!r})",
         "mine = np.linalg.solve(design.T @ design + np.diag(ridge), design.T @ target)",
         'profiles = items["profile"].to_numpy()',
-        f'scores = {facts.mean!r} + items["bias"].to_numpy() + mine[0] + profiles @ mine[1:]',
+        f'scores = {model.mean!r} + items["bias"].to_numpy() + mine[0] + profiles @ mine[1:]',
         'best = items["item_id"].gather((-scores).argsort()[:10])',
     ]
 
 
-def _deviations(facts: Facts) -> list[str]:
-    """Return how to compute a predictive deviation, if the tables have what it takes."""
-    if facts.residual_variance is None:
+def _deviations(model: FactorModel) -> list[str]:
+    """Formula of the predictive variance, if the tables have variances."""
+    if model.residual_variance is None:
         return []
     return [
         "",
         "The variance of a rating about its prediction is",
-        f"`{facts.residual_variance!r} + item bias_variance + user bias_variance + "
+        f"`{model.residual_variance!r} + item bias_variance + user bias_variance + "
         "dot(item profile_variance, user profile**2) + dot(item profile**2, user profile_variance) "
         "+ dot(item profile_variance, user profile_variance)`.",
     ]
 
 
-def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
-    """Return the text of card.md; everything in it is public."""
+def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str:
+    """Text of card.md; everything in it is public."""
+    length = model.factor_count
     lines = [
         "# A recommender released with Taciturn",
         "",
         f"Trained by `{facts.solver}` (Taciturn {facts.taciturn}) on ratings from "
-        f"{facts.scale.low:g} to {facts.scale.high:g}. {_MEANING[certificate.status]}",
+        f"{model.scale.low:g} to {model.scale.high:g}. {_MEANING[certificate.status]}",
         "",
         "| file | holds |",
         "|---|---|",
     ]
-    if ITEMS in files:
+    if model.items is not None:
         lines.append(
-            f"| `{ITEMS}` | {facts.items:,} item profiles of length {facts.factors}, with biases |"
+            f"| `{ITEMS}` | {len(model.items):,} item profiles of length {length}, with biases |"
         )
-    if USERS in files:
+    if model.users is not None:
         names = "random pseudonyms" if facts.user_ids == "pseudonyms" else "their ids"
         lines.append(
-            f"| `{USERS}` | {facts.users:,} user profiles of length {facts.factors}, with biases, "
+            f"| `{USERS}` | {len(model.users):,} user profiles of length {length}, with biases, "
             f"under {names} |"
         )
     lines += [
@@ -97,33 +101,33 @@ def card_text(certificate: Certificate, facts: Facts, files: list[str]) -> str:
         "With Taciturn:",
         "",
         "```sh",
-        f"taciturn recommend DIR {_whom(facts, files)} -k 10",
+        f"taciturn recommend DIR {_user_options(model)} -k 10",
         "```",
         "",
         "Without: the predicted rating of an item by a user is",
-        f"`{facts.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
-        *_deviations(facts),
+        f"`{model.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
+        *_deviations(model),
         "",
         "```python",
-        *(["import numpy as np"] if facts.prior is not None else []),
+        *(["import numpy as np"] if model.prior is not None else []),
         "import polars as pl",
         "",
     ]
-    if ITEMS in files and USERS in files:
+    if model.items is not None and model.users is not None:
         lines += [
             f'items, users = pl.read_parquet("{ITEMS}"), pl.read_parquet("{USERS}")',
             "user = users.row(0, named=True)",
             'profiles = items["profile"].to_numpy()',
-            f'scores = {facts.mean!r} + items["bias"].to_numpy() + user["bias"]'
+            f'scores = {model.mean!r} + items["bias"].to_numpy() + user["bias"]'
             ' + profiles @ user["profile"]',
             'best = items["item_id"].gather((-scores).argsort()[:10])',
         ]
-    elif USERS in files:
+    elif model.users is not None:
         lines += [
             f'users = pl.read_parquet("{USERS}")  # multiply with item profiles of your own',
         ]
-    elif facts.prior is not None:
-        lines += _folding(facts, facts.prior)
+    elif model.prior is not None:
+        lines += _folding(model, model.prior)
     else:
         lines += [f'items = pl.read_parquet("{ITEMS}")  # multiply with user profiles']
     return "\n".join([*lines, "```", ""])

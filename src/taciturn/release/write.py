@@ -7,12 +7,11 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -21,12 +20,14 @@ from taciturn._version import __version__
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument
+from taciturn.model.profiles import Profiles
 from taciturn.release import bundle
-from taciturn.release.bundle import Facts
 from taciturn.release.card import card_text
+from taciturn.release.facts import Facts, facts_to_dict
 from taciturn.release.sign import signature
+from taciturn.release.tables import profiles_to_frame
 from taciturn.solvers.catalog import check_solver
-from taciturn.solvers.contract import Fit, Profiles
+from taciturn.solvers.contract import Fit
 
 
 class UsersOut(StrEnum):
@@ -73,33 +74,38 @@ def write_release(
     """
     path = Path(path).absolute()
     draft = draft or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    items, names = fit.items, None
+    names = None
     if users_out is UsersOut.PSEUDONYMS and pseudonyms is None:
         raise InvalidDocument("pseudonyms need a private file for their map")
-    tables: dict[str, tuple[Profiles, str]] = {}
+    model = replace(fit.model, users=None)
     if users_out is not UsersOut.NONE:
         users = _released_users(fit)
         if users_out is UsersOut.PSEUDONYMS:
             users, names = _renamed(users)
-        tables[bundle.USERS] = (users, "user_id")
-    if items is not None:
-        tables[bundle.ITEMS] = (items, "item_id")
+        model = replace(model, users=users)
+    sides = ((bundle.USERS, "user_id", model.users), (bundle.ITEMS, "item_id", model.items))
+    tables = {name: (held, id_name) for name, id_name, held in sides if held is not None}
     if not tables:
         raise InvalidDocument(f"{fit.solver} releases users only; nothing is left without them")
-    facts = _facts(fit, users_out)
+    facts = Facts(
+        solver=fit.solver,
+        settings=dict(fit.settings),
+        taciturn=__version__,
+        user_ids=users_out.value,
+    )
     check_solver(facts.solver, facts.settings, certificate.ledger)  # a reader would refuse it
 
     def fill(folder: Path) -> None:
         for name, (profiles, id_name) in tables.items():
-            (folder / name).write_bytes(_parquet(_frame(profiles, id_name)))
+            (folder / name).write_bytes(_parquet(profiles_to_frame(profiles, id_name)))
         document = {
             "format": bundle.FORMAT,
             "version": bundle.VERSION,
             "certificate": certificate.to_dict(),
-            "facts": facts.to_dict(),
+            "facts": facts_to_dict(facts, model),
         }
         strict_json.write(folder / bundle.CERTIFICATE, document)
-        card = card_text(certificate, facts, list(tables))
+        card = card_text(certificate, facts, model)
         (folder / bundle.CARD).write_text(card, encoding="utf-8")
         sums = checksums(folder)
         (folder / bundle.SUMS).write_bytes(sums)
@@ -119,9 +125,9 @@ def write_release(
 
 def _released_users(fit: Fit) -> Profiles:
     """Return user profiles that may be released, or say why there are none."""
-    if fit.users is None or fit.ledger.unit is Unit.USER:
+    if fit.model.users is None or fit.ledger.unit is Unit.USER:
         raise InvalidDocument(NO_USERS)
-    return fit.users
+    return fit.model.users
 
 
 def checksums(folder: Path) -> bytes:
@@ -140,7 +146,7 @@ def write_private_items(fit: Fit, path: str | Path) -> Path:
     """
     if fit.private_items is None:
         raise InvalidDocument(f"{fit.solver} has no private item profiles: they are in the release")
-    return write_private(_frame(fit.private_items, "item_id"), path)
+    return write_private(profiles_to_frame(fit.private_items, "item_id"), path)
 
 
 def write_private(table: pl.DataFrame, path: str | Path) -> Path:
@@ -174,16 +180,11 @@ def check_absent(path: str | Path) -> Path:
 
 def _renamed(users: Profiles) -> tuple[Profiles, pl.DataFrame]:
     """Return users under random names, in their order, and the map from ids to names."""
-    names = [secrets.token_hex(16) for _ in range(len(users.ids))]
+    names = [secrets.token_hex(16) for _ in range(len(users))]
     order = np.argsort(np.array(names))
-    renamed = Profiles(
-        ids=pl.Series([names[place] for place in order], dtype=pl.String),
-        biases=users.biases[order],
-        factors=users.factors[order],
-        bias_variances=None if users.bias_variances is None else users.bias_variances[order],
-        variances=None if users.variances is None else users.variances[order],
-    )
-    return renamed, pl.DataFrame({"user_id": users.ids, "pseudonym": names})
+    pseudonyms = pl.Series(names, dtype=pl.String)
+    renamed = replace(users, ids=pseudonyms).take(order)
+    return renamed, pl.DataFrame({"user_id": users.ids, "pseudonym": pseudonyms})
 
 
 def _write_folder(path: Path, draft: Path, fill: Callable[[Path], None]) -> None:
@@ -212,38 +213,3 @@ def _parquet(table: pl.DataFrame) -> bytes:
     content = io.BytesIO()
     table.write_parquet(content)
     return content.getvalue()
-
-
-def _frame(profiles: Profiles, id_name: str) -> pl.DataFrame:
-    columns = {
-        id_name: profiles.ids,
-        "bias": pl.Series(profiles.biases, dtype=pl.Float32),
-        "profile": _lists(profiles.factors),
-    }
-    if profiles.bias_variances is not None and profiles.variances is not None:
-        columns["bias_variance"] = pl.Series(profiles.bias_variances, dtype=pl.Float32)
-        columns["profile_variance"] = _lists(profiles.variances)
-    return pl.DataFrame(columns)
-
-
-def _lists(rows: npt.NDArray[np.float32]) -> pl.Series:
-    # polars reads the shape of an array without columns as a plain list.
-    values: Any = np.ascontiguousarray(rows) if rows.shape[1] else [[]] * len(rows)
-    return pl.Series(values, dtype=pl.Array(pl.Float32, rows.shape[1]))
-
-
-def _facts(fit: Fit, users_out: UsersOut) -> Facts:
-    """Return what stands beside the certificate: public facts, counts of rows among them."""
-    return Facts(
-        solver=fit.solver,
-        settings=dict(fit.settings),
-        taciturn=__version__,
-        scale=fit.scale,
-        mean=fit.mean,
-        factors=fit.known_items.factors.shape[1],
-        users=0 if users_out is UsersOut.NONE else len(_released_users(fit).ids),
-        items=0 if fit.items is None else len(fit.items.ids),
-        user_ids=users_out.value,
-        residual_variance=fit.residual_variance,
-        prior=fit.prior,
-    )

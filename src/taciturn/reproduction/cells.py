@@ -21,6 +21,8 @@ from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidDocument
 from taciturn.mechanisms.noise import NoiseSource
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.reproduction.descents import Protocol, Step, descend, paper_solver
 from taciturn.reproduction.published import SETS, Configuration, PaperSet
 from taciturn.solvers.paper import has_settled, item_means
@@ -136,22 +138,24 @@ def _marks(iterations: int | None) -> range | set[int]:
 
 
 class _Scorer:
-    """Errors on held-out ratings; predictions are cut to the scale, as everywhere in Taciturn."""
+    """Errors on held-out ratings of the profiles before a step, in 64-bit floats."""
 
     def __init__(self, train: Ratings, test: Ratings, protocol: Protocol) -> None:
-        self._rows, self._columns = test.rows(), test.by_user.columns
-        self._values = test.values().astype(np.float64)
-        self._scale = test.scale
+        self._test, self._values = test, test.values().astype(np.float64)
         self._means = np.zeros(train.shape[1])
         if protocol is Protocol.AS_RUN:
             self._means = item_means(train)
 
     def rmse(self, step: Step) -> float:
-        """Return the error before a step."""
-        users, items = step.state["users"], step.state["items"]
-        scores = np.einsum("nk,nk->n", users[self._rows], items[self._columns])
-        scores += self._means[self._columns]
-        errors = np.clip(scores, self._scale.low, self._scale.high) - self._values
+        """Root-mean-square error before a step."""
+        test, users = self._test, step.state["users"]
+        model = FactorModel(
+            scale=test.scale,
+            mean=0.0,
+            users=Profiles(ids=test.user_ids, biases=np.zeros(len(users)), factors=users),
+            items=Profiles(ids=test.item_ids, biases=self._means, factors=step.state["items"]),
+        )
+        errors = model.predict_rows(test.rows(), test.by_user.columns) - self._values
         return math.sqrt(float(np.mean(errors * errors)))
 
 

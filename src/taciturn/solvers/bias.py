@@ -18,12 +18,13 @@ from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.query import WeightedSums
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.solvers.als.hidden import fit_hidden, plan_hidden
 from taciturn.solvers.als.pattern_features import rated_pairs
 from taciturn.solvers.contract import (
     PLAIN,
     Fit,
-    Profiles,
     Session,
     check_budget,
     check_ratings,
@@ -101,13 +102,15 @@ class BiasSolver:
         return Fit(
             solver=self.name,
             settings=settings(self),
-            scale=ratings.scale,
-            mean=mean,
-            users=Profiles(
-                ids=ratings.user_ids, biases=users.astype(np.float32), factors=nothing[0]
-            ),
-            items=Profiles(
-                ids=ratings.item_ids, biases=items.astype(np.float32), factors=nothing[1]
+            model=FactorModel(
+                scale=ratings.scale,
+                mean=mean,
+                users=Profiles(
+                    ids=ratings.user_ids, biases=users.astype(np.float32), factors=nothing[0]
+                ),
+                items=Profiles(
+                    ids=ratings.item_ids, biases=items.astype(np.float32), factors=nothing[1]
+                ),
             ),
             ledger=run.finish(),
         )

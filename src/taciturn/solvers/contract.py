@@ -6,12 +6,10 @@ that it is not. The result has the caller's own ids and is the same whatever the
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
-import polars as pl
 
 from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
@@ -22,9 +20,8 @@ from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.model.deviations import deviations
-from taciturn.model.fold_in import Prior
-from taciturn.scale import Scale
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 
 SEED_MAX = 2**63
 
@@ -95,52 +92,27 @@ PLAIN = Session()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Profiles:
-    """Users or items: ids, biases (n) and factors (n × k), in the order of the ratings' ids.
-
-    Some solvers also tell the variances of both, for predictive deviations.
-    """
-
-    ids: pl.Series
-    biases: npt.NDArray[np.float32]
-    factors: npt.NDArray[np.float32]
-    bias_variances: npt.NDArray[np.float32] | None = None
-    variances: npt.NDArray[np.float32] | None = None
-
-
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fit:
-    """What a solver returns. A rating is predicted as mean + bias + bias + ⟨factors, factors⟩.
+    """Result of a solver: the model that may be released, and owner-only parts.
 
     Attributes
     ----------
     solver, settings
         Name and public configuration.
-    scale
-        The declared scale of the ratings.
-    mean, users, items
-        What may be released under the ledger's guarantee. `items` is None for a solver that never
-        noised them, `users` under unit `user`.
-    residual_variance
-        The variance of a rating's own error, where profiles come with variances.
-    prior
-        What may be assumed of a person, where `users` is None; released.
+    model
+        May be released under the ledger's guarantee. Its `items` is None for a solver that never
+        noised them, its `users` under unit `user`.
     private_users, private_items
-        Profiles that were never noised: private, for the owner only.
+        Profiles that were never noised: private, owner-only.
     ledger
-        What the training released.
+        Events of the training.
     owner_view
-        Exact facts about the private data, such as training errors: for the owner only.
+        Exact facts about the private data, such as training errors: owner-only.
     """
 
     solver: str
     settings: Mapping[str, Any]
-    scale: Scale
-    mean: float
-    users: Profiles | None
-    items: Profiles | None
-    residual_variance: float | None = None
-    prior: Prior | None = None
+    model: FactorModel
     private_users: Profiles | None = None
     private_items: Profiles | None = None
     ledger: Ledger
@@ -151,35 +123,14 @@ class Fit:
         return f"Fit(solver={self.solver!r}, status={self.ledger.status.value!r})"
 
     @property
-    def known_users(self) -> Profiles:
-        """User profiles, whether they may be released or are private."""
-        return _known(self.users, self.private_users)
-
-    @property
-    def known_items(self) -> Profiles:
-        """Item profiles, whether they may be released or are private."""
-        return _known(self.items, self.private_items)
-
-    def predict(
-        self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.float32]:
-        """Return the predictions of pairs given by their rows, cut to the scale.
-
-        With profiles that are private, so are the predictions.
-        """
-        one, two = self.known_users, self.known_items
-        scores = np.einsum("nk,nk->n", one.factors[users], two.factors[items])
-        scores += one.biases[users] + two.biases[items] + np.float32(self.mean)
-        cut: npt.NDArray[np.float32] = np.clip(scores, self.scale.low, self.scale.high)
-        return cut
-
-    def deviations(
-        self, users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]
-    ) -> npt.NDArray[np.float32]:
-        """Return the standard deviations of ratings about their predictions, before the cut."""
-        if self.users is None or self.items is None:
-            raise InvalidParameter("this fit has no deviations: not all its profiles are released")
-        return deviations(self.residual_variance, self.users, self.items, users, items)
+    def owner_model(self) -> FactorModel:
+        """The model with private profiles where it has none to release. Private: owner-only."""
+        users, items = self.model.users, self.model.items
+        return replace(
+            self.model,
+            users=self.private_users if users is None else users,
+            items=self.private_items if items is None else items,
+        )
 
 
 class Solver(Protocol):
@@ -193,13 +144,6 @@ class Solver(Protocol):
 
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> Sequence[Event]:
         """Return the events that `fit` would book; reads public facts of the ratings only."""
-
-
-def _known(released: Profiles | None, private: Profiles | None) -> Profiles:
-    found = released or private
-    if found is None:
-        raise InvalidParameter("this fit lacks the profiles of one side")
-    return found
 
 
 def unit_of(solver: "Solver") -> Unit:

@@ -26,11 +26,12 @@ from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import ValueGrid
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.queries.prediction_errors import RatedPairs, ResidualSums, Side, value_levels
 from taciturn.solvers.contract import (
     PLAIN,
     Fit,
-    Profiles,
     Seeds,
     Session,
     check_budget,
@@ -104,10 +105,12 @@ class GradientSolver:
         return Fit(
             solver=self.name,
             settings=settings(self),
-            scale=ratings.scale,
-            mean=mean,
-            users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
-            items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            model=FactorModel(
+                scale=ratings.scale,
+                mean=mean,
+                users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
+                items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            ),
             ledger=ledger,
         )
 

@@ -16,10 +16,11 @@ from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.query import WeightedSums
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.solvers.contract import (
     PLAIN,
     Fit,
-    Profiles,
     Session,
     check_budget,
     check_descent,
@@ -93,10 +94,12 @@ class InputPerturbationSolver:
         return Fit(
             solver=self.name,
             settings=settings(self),
-            scale=scale,
-            mean=_mean(ratings, state["noised"]),
-            users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
-            items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            model=FactorModel(
+                scale=scale,
+                mean=_mean(ratings, state["noised"]),
+                users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
+                items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            ),
             ledger=run.finish(),
         )
 

@@ -10,10 +10,11 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import GaussianRelease
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.solvers.contract import (
     PLAIN,
     Fit,
-    Profiles,
     Session,
     check_budget,
     check_descent,
@@ -79,10 +80,12 @@ class NonPrivateSolver:
         return Fit(
             solver=self.name,
             settings=settings(self),
-            scale=ratings.scale,
-            mean=mean,
-            users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
-            items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            model=FactorModel(
+                scale=ratings.scale,
+                mean=mean,
+                users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
+                items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            ),
             ledger=run.finish(),
         )
 

@@ -32,6 +32,8 @@ from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.mechanisms.query import BoundedQuery
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.queries.prediction_errors import (
     NORM,
     RatedPairs,
@@ -45,7 +47,6 @@ from taciturn.solvers.catalog import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOP
 from taciturn.solvers.contract import (
     PLAIN,
     Fit,
-    Profiles,
     Seeds,
     Session,
     check_descent,
@@ -158,10 +159,12 @@ class PaperSolver:
         return Fit(
             solver=self.name,
             settings=settings(solver),
-            scale=ratings.scale,
-            mean=0.0,
-            users=_profiles(ratings.user_ids, np.zeros(len(state["users"])), state["users"]),
-            items=None,
+            model=FactorModel(
+                scale=ratings.scale,
+                mean=0.0,
+                users=_profiles(ratings.user_ids, np.zeros(len(state["users"])), state["users"]),
+                items=None,
+            ),
             private_items=_profiles(ratings.item_ids, descent.means, state["items"]),
             ledger=run.finish(),
             owner_view={"rmse_before_step": state["errors"].tolist()},

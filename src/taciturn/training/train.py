@@ -186,7 +186,7 @@ def train(
 def save(fit: Fit, path: str | Path, *, delta: float = DELTA) -> Path:
     """Write what may be released of a fit to a new folder, with its certificate at `delta`."""
     certificate = Certificate.from_ledger(fit.ledger, delta)
-    users_out = UsersOut.NONE if fit.users is None else UsersOut.IDS
+    users_out = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
     return write_release(fit, certificate, check_absent(path), users_out=users_out)
 
 

@@ -4,9 +4,11 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Event
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.solvers.als.rating import RatingDescent
 from taciturn.solvers.als.user import UserDescent
-from taciturn.solvers.contract import Fit, Profiles, Session, Solver, needed_budget, settings
+from taciturn.solvers.contract import Fit, Session, Solver, needed_budget, settings
 from taciturn.solvers.run import Run, asked_by, planned
 
 _KINDS: dict[Unit, type[RatingDescent] | type[UserDescent]] = {
@@ -37,10 +39,12 @@ def fit_hidden(
         return Fit(
             solver=solver.name,
             settings=settings(solver),
-            scale=ratings.scale,
-            mean=mean,
-            users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
-            items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            model=FactorModel(
+                scale=ratings.scale,
+                mean=mean,
+                users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
+                items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
+            ),
             ledger=ledger,
         )
     mean, items = descent.profiles(state)
@@ -50,11 +54,13 @@ def fit_hidden(
     return Fit(
         solver=solver.name,
         settings=settings(solver),
-        scale=ratings.scale,
-        mean=mean,
-        users=None,
-        items=found,
-        prior=prior,
+        model=FactorModel(
+            scale=ratings.scale,
+            mean=mean,
+            users=None,
+            items=found,
+            prior=prior,
+        ),
         private_users=Profiles(ids=ratings.user_ids, biases=people[:, 0], factors=people[:, 1:]),
         ledger=ledger,
     )

@@ -23,13 +23,14 @@ from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.query import BoundedQuery, Measurement
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.solvers.als.hidden import fit_hidden, plan_hidden
 from taciturn.solvers.als.value import Model, Side, Total, Used
 from taciturn.solvers.catalog import PATTERN_FEATURES
 from taciturn.solvers.contract import (
     PLAIN,
     Fit,
-    Profiles,
     Seeds,
     Session,
     check_ratings,
@@ -150,11 +151,13 @@ class AlsSolver:
         return Fit(
             solver=self.name,
             settings=settings(self),
-            scale=ratings.scale,
-            mean=model.mean(state),
-            users=users,
-            items=items,
-            residual_variance=model.residual_variance(state) if self.uncertainty else None,
+            model=FactorModel(
+                scale=ratings.scale,
+                mean=model.mean(state),
+                users=users,
+                items=items,
+                residual_variance=model.residual_variance(state) if self.uncertainty else None,
+            ),
             ledger=ledger,
         )
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from taciturn.accounting.budget import Budget
 from taciturn.data.ratings import Ratings
 from taciturn.mechanisms.grid import ValueGrid
-from taciturn.model.fold_in import Prior
+from taciturn.model.profiles import Prior
 from taciturn.queries.per_user import Items, People, PersonSums, PersonTotals
 from taciturn.solvers.contract import Seeds
 from taciturn.solvers.descent import (

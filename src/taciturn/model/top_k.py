@@ -1,4 +1,4 @@
-"""The best items of many profiles at once: exact, by a compiled kernel."""
+"""The best items of many users at once: exact, by a compiled kernel."""
 
 import numpy as np
 import numpy.typing as npt

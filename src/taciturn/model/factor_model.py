@@ -1,0 +1,171 @@
+"""The model that a fit releases and a release serves: one type, one prediction formula.
+
+A rating is predicted as mean + user bias + item bias + ⟨user factors, item factors⟩, clipped to the
+scale. Before clipping the number is called a score. Nothing here needs the compiled core, so that a
+release can be read and verified without it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from taciturn._internal import validate
+from taciturn.errors import InvalidParameter
+from taciturn.model.fold_in import FoldedIn, Id, assumed_prior, known_ratings, solve_profile
+from taciturn.model.profiles import Floats, Prior, Profiles, Rows
+from taciturn.scale import Scale
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class FactorModel:
+    """Profiles of users and items with what it takes to predict from them.
+
+    Methods take row numbers; callers translate their ids.
+
+    Attributes
+    ----------
+    scale
+        Declared rating scale.
+    mean
+        Added to every score.
+    users, items
+        Profiles; None for an axis that the model does not hold.
+    residual_variance
+        Variance of a rating about its exact score, where profiles come with variances.
+    prior
+        Prior of a user's profile, where users fold in.
+    """
+
+    scale: Scale
+    mean: float
+    users: Profiles | None
+    items: Profiles | None
+    residual_variance: float | None = None
+    prior: Prior | None = None
+
+    def __post_init__(self) -> None:
+        if self.users is None or self.items is None:
+            return
+        widths = [profiles.factors.shape[1] for profiles in (self.users, self.items)]
+        if widths[0] != widths[1]:
+            raise InvalidParameter(
+                f"user profiles have {widths[0]} factors and item profiles {widths[1]}; both must "
+                "come from the same training"
+            )
+
+    @property
+    def user_profiles(self) -> Profiles:
+        """Profiles of users; raises `InvalidParameter` if the model has none."""
+        return _present(self.users, "user")
+
+    @property
+    def item_profiles(self) -> Profiles:
+        """Profiles of items; raises `InvalidParameter` if the model has none."""
+        return _present(self.items, "item")
+
+    @property
+    def factor_count(self) -> int:
+        """Number of factors in a profile, k."""
+        profiles = self.users if self.items is None else self.items
+        return int(_present(profiles, "user or item").factors.shape[1])
+
+    @property
+    def has_deviations(self) -> bool:
+        """Whether every user and item comes with the variances that `deviations_rows` needs."""
+        sides = (self.users, self.items)
+        has_variances = all(side is not None and side.variances is not None for side in sides)
+        return self.residual_variance is not None and has_variances
+
+    def score_rows(self, users: Rows, items: Rows) -> Floats:
+        """Scores of pairs of rows, not clipped, in the precision of the factors."""
+        one, two = self.user_profiles, self.item_profiles
+        _check_rows(users, one, "user")
+        _check_rows(items, two, "item")
+        scores: Floats = np.einsum("nk,nk->n", one.factors[users], two.factors[items])
+        scores += one.biases[users] + two.biases[items] + scores.dtype.type(self.mean)
+        return scores
+
+    def predict_rows(self, users: Rows, items: Rows) -> Floats:
+        """Predicted ratings of pairs of rows: scores clipped to the scale."""
+        clipped: Floats = np.clip(self.score_rows(users, items), self.scale.low, self.scale.high)
+        return clipped
+
+    def offsets_rows(self, users: Rows) -> Floats:
+        """Mean plus user bias: the part of a user's scores that is the same for every item."""
+        one = self.user_profiles
+        _check_rows(users, one, "user")
+        return np.asarray(one.biases.dtype.type(self.mean) + one.biases[users])
+
+    def with_user(self, bias: float, factors: npt.ArrayLike) -> "FactorModel":
+        """Copy of the model whose only user, row 0, has the profile given.
+
+        Serves a profile from `fold_in`. The copy is as private as that profile.
+        """
+        dtype, width = self.item_profiles.factors.dtype, self.factor_count
+        profile = np.asarray(factors, dtype=dtype)
+        bias = validate.finite("bias", bias, "it is a number")
+        if profile.shape != (width,) or not np.isfinite(profile).all():
+            raise InvalidParameter(f"a profile has {width} finite numbers here")
+        biases = np.array([bias], dtype=dtype)
+        user = Profiles(ids=pl.Series([0]), biases=biases, factors=profile[None])
+        return replace(self, users=user)
+
+    def deviations_rows(self, users: Rows, items: Rows) -> Floats:
+        """Predictive standard deviations: of ratings about their scores, for pairs of rows.
+
+        They combine a rating's own error with the posterior variances of both profiles, which count
+        as independent.
+        """
+        one, two = self.user_profiles, self.item_profiles
+        _check_rows(users, one, "user")
+        _check_rows(items, two, "item")
+        variance = _estimated(self.residual_variance) + _estimated(one.bias_variances)[users]
+        variance = variance + _estimated(two.bias_variances)[items]
+        of_users, of_items = _estimated(one.variances)[users], _estimated(two.variances)[items]
+        variance += np.einsum("nk,nk->n", of_users, two.factors[items] ** 2 + of_items)
+        variance += np.einsum("nk,nk->n", one.factors[users] ** 2, of_items)
+        return np.asarray(np.sqrt(variance), dtype=one.factors.dtype)
+
+    def fold_in(self, ratings: Mapping[Id, float], regularization: float = 1.0) -> FoldedIn:
+        """Profile that fits a user's own ratings best, given the item profiles.
+
+        Reads that user's ratings without noise: the result is theirs alone, must not be published
+        and is covered by no certificate. Solves a ridge regression, which docs/release-format.md
+        states. Items without a profile are left out.
+
+        Parameters
+        ----------
+        ratings
+            Ratings by item id, on the scale.
+        regularization
+            Multiplier of the diagonal that the prior adds. Without a prior of the model's own, user
+            factors are assumed to vary as much as item factors.
+        """
+        regularization = validate.positive("regularization", regularization, "1 is usual")
+        items = self.item_profiles
+        rows, values = known_ratings(ratings, items, self.scale)
+        prior = self.prior or assumed_prior(items, self.scale)
+        residuals = values - self.mean - items.biases[rows]
+        return solve_profile(residuals, items.factors[rows], prior, regularization)
+
+
+def _present(profiles: Profiles | None, role: str) -> Profiles:
+    if profiles is None:
+        raise InvalidParameter(f"this model has no {role} profiles")
+    return profiles
+
+
+def _check_rows(rows: Rows, profiles: Profiles, role: str) -> None:
+    """Raise unless row numbers are in range; NumPy would count negative ones from the end."""
+    if rows.size and not (rows.min() >= 0 and rows.max() < len(profiles)):
+        raise InvalidParameter(f"{role} rows must be row numbers of the {role} profiles")
+
+
+def _estimated(variances: Any) -> Any:
+    if variances is None:
+        raise InvalidParameter("these profiles have no variances; train with --uncertainty")
+    return variances

@@ -1,0 +1,80 @@
+"""Profiles of users or items, and the prior of a user's profile."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from taciturn.errors import InvalidParameter
+
+Floats = npt.NDArray[Any]
+"""Floating-point numbers: 32 bits in fits and releases, 64 bits in the reproduction."""
+
+Rows = npt.NDArray[np.integer[Any]]
+"""Row numbers in a table of profiles."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Profiles:
+    """Profiles of users or items, one row for each id.
+
+    Attributes
+    ----------
+    ids
+        The caller's own ids (n), in the order of the rows.
+    biases, factors
+        Bias (n) and factor vector (n × k) of each row.
+    bias_variances, variances
+        Posterior variances of both, where the solver estimates them.
+    """
+
+    ids: pl.Series
+    biases: Floats
+    factors: Floats
+    bias_variances: Floats | None = None
+    variances: Floats | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.ids)
+        if self.factors.ndim != 2:
+            raise InvalidParameter("factors must be a matrix with one row for each id")
+        shapes = (
+            ("biases", self.biases, (count,)),
+            ("factors", self.factors, (count, self.factors.shape[1])),
+            ("bias_variances", self.bias_variances, (count,)),
+            ("variances", self.variances, self.factors.shape),
+        )
+        for name, array, shape in shapes:
+            if array is not None and array.shape != shape:
+                raise InvalidParameter(f"{name} must have one row for each id, of equal width")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Rows) -> "Profiles":
+        """Profiles of some rows, in the order given."""
+        return Profiles(
+            ids=self.ids.gather(rows),
+            biases=self.biases[rows],
+            factors=self.factors[rows],
+            bias_variances=None if self.bias_variances is None else self.bias_variances[rows],
+            variances=None if self.variances is None else self.variances[rows],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prior:
+    """Prior of a user's profile before any of their ratings; public or released.
+
+    Attributes
+    ----------
+    residual_variance
+        Variance of a rating about its prediction.
+    variances
+        Variance of a user's bias, then of each of their factors.
+    """
+
+    residual_variance: float
+    variances: tuple[float, ...]

@@ -1,0 +1,137 @@
+"""Public facts of a release beside its guarantee, and their form in certificate.json."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from taciturn._internal import validate
+from taciturn._version import __version__
+from taciturn.errors import InvalidDocument, InvalidInput
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Prior
+from taciturn.scale import Scale
+
+NUMBER_MAX = 1e15
+"""Largest number in a release: sums of products of such numbers stay finite in 32 bits."""
+
+_ORIGIN = ("solver", "settings", "taciturn", "user_ids")
+_COUNTS = ("factors", "users", "items")
+_REQUIRED = {*_ORIGIN, *_COUNTS, "scale", "mean"}
+
+_PART = "(0|[1-9][0-9]{0,3})"
+_VERSION = rf"{_PART}\.{_PART}\.{_PART}((?:a|b|rc|\.dev)[0-9]{{1,4}})?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """Origin of a release: solver, its settings, the version of Taciturn, and the kind of user ids.
+
+    `user_ids` is `ids`, `pseudonyms`, or `none` for a release without users.
+    """
+
+    solver: str
+    settings: dict[str, Any]
+    taciturn: str
+    user_ids: str
+
+
+def model_to_dict(model: FactorModel) -> dict[str, Any]:
+    """Numbers of a model beside its profiles, as JSON types; missing ones are left out."""
+    facts: dict[str, Any] = {"scale": asdict(model.scale), "mean": model.mean}
+    if model.residual_variance is not None:
+        facts["residual_variance"] = model.residual_variance
+    if model.prior is not None:
+        variances = list(model.prior.variances)
+        facts["prior"] = asdict(model.prior) | {"variances": variances}
+    return facts
+
+
+def facts_to_dict(facts: Facts, model: FactorModel) -> dict[str, Any]:
+    """Facts of a release as certificate.json holds them: origin, numbers and sizes of tables."""
+    sizes = {
+        "factors": model.factor_count,
+        "users": 0 if model.users is None else len(model.users),
+        "items": 0 if model.items is None else len(model.items),
+    }
+    return asdict(facts) | model_to_dict(model) | sizes
+
+
+def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int]]:
+    """Facts, a model that still lacks its profiles, and the stated factors, users and items.
+
+    Raises `InvalidDocument` unless every field is there and can be true.
+    """
+    damaged = InvalidDocument("the facts of the release are not what they should be")
+    if not isinstance(document, dict):
+        raise damaged
+    if document.keys() - {"residual_variance", "prior"} != _REQUIRED:
+        raise damaged
+    scale, counts = document["scale"], {name: document[name] for name in _COUNTS}
+    if not (isinstance(scale, dict) and scale.keys() == {"low", "high", "step"}):
+        raise damaged
+    if not all(isinstance(each, int) and not isinstance(each, bool) for each in counts.values()):
+        raise damaged
+    if min(counts.values()) < 0 or document["user_ids"] not in ("ids", "pseudonyms", "none"):
+        raise damaged
+    if not isinstance(document["settings"], dict):
+        raise damaged
+    check_taciturn(document["taciturn"])
+    variance: float | None = None
+    prior: Prior | None = None
+    try:
+        if "residual_variance" in document:
+            stated = document["residual_variance"]
+            variance = _bounded(validate.positive("residual_variance", stated, "-"))
+        if "prior" in document:
+            if counts["users"] or variance is not None:
+                raise damaged
+            prior = _prior(document["prior"], counts["factors"])
+        model = FactorModel(
+            scale=Scale(**scale),
+            mean=_bounded(validate.finite("mean", document["mean"], "it is a number")),
+            users=None,
+            items=None,
+            residual_variance=variance,
+            prior=prior,
+        )
+    except InvalidInput:
+        raise damaged from None
+    return Facts(**{name: document[name] for name in _ORIGIN}), model, counts
+
+
+def check_taciturn(version: object) -> str:
+    """Version of Taciturn that a release names; raises unless it is known here."""
+    found, own = (
+        re.fullmatch(_VERSION, each) if isinstance(each, str) else None
+        for each in (version, __version__)
+    )
+    if found is None or own is None or not isinstance(version, str):
+        raise InvalidDocument("the release does not name a version of Taciturn, such as 0.2.0")
+    named, here = (tuple(int(part) for part in each.groups()[:3]) for each in (found, own))
+    if named > here:
+        raise InvalidDocument(
+            f"the release names Taciturn {version}, and this is {__version__}: check it with that "
+            "one"
+        )
+    return version
+
+
+def _prior(document: object, factors: int) -> Prior:
+    """Prior of a user's profile, checked."""
+    damaged = InvalidDocument("the prior of the release is not what it should be")
+    if not (isinstance(document, dict) and document.keys() == {"residual_variance", "variances"}):
+        raise damaged
+    variances = document["variances"]
+    if not (isinstance(variances, list) and len(variances) == 1 + factors):
+        raise damaged
+    residual, *rest = (
+        _bounded(validate.positive("prior", each, "it has variances"))
+        for each in (document["residual_variance"], *variances)
+    )
+    return Prior(residual_variance=residual, variances=tuple(rest))
+
+
+def _bounded(number: float) -> float:
+    if abs(number) > NUMBER_MAX:
+        raise InvalidDocument("the facts of the release hold a number that no rating allows")
+    return number

@@ -1,0 +1,153 @@
+"""Verifying a release: checks of its files, certificate, signature and status, one by one.
+
+The certificate is recomputed from the ledger. The card is covered by checksums only, since its
+wording may change between versions of Taciturn.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from taciturn._internal import validate
+from taciturn.accounting.certificate import Certificate, delta_warning, rounded_up
+from taciturn.accounting.ledger import Status
+from taciturn.errors import CheckFailed, TaciturnError
+from taciturn.release import bundle
+from taciturn.release.bundle import Release
+from taciturn.release.read import check_sums, parse, read_files
+from taciturn.release.sign import check_signature
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One check of a release: what was looked at, whether it held, and what was seen."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What verifying a release found; `release` is None if it could not be read."""
+
+    checks: tuple[Check, ...]
+    release: Release | None
+    is_signed: bool = False
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check held."""
+        return self.release is not None and all(check.passed for check in self.checks)
+
+
+def verify_release(
+    path: str | Path,
+    *,
+    allowed: frozenset[Status] = frozenset({Status.PROVEN}),
+    public_key: Ed25519PublicKey | None = None,
+    max_epsilon: float | None = None,
+    max_delta: float | None = None,
+    population: int | None = None,
+) -> Verdict:
+    """Check everything about a release and say what held and what did not.
+
+    Raises `InvalidDocument` only if there is no release at `path` at all.
+
+    Parameters
+    ----------
+    path
+        The folder of the release.
+    allowed
+        Statuses that pass.
+    public_key
+        Key that must have signed the release; any, or none, when omitted.
+    max_epsilon, max_delta
+        Largest ε and δ of the guarantee that pass.
+    population
+        Number of users in the data, for judging δ; those listed in the release when omitted.
+    """
+    if max_epsilon is not None:
+        validate.positive("max_epsilon", max_epsilon, "the largest epsilon to accept")
+    if max_delta is not None:
+        validate.probability("max_delta", max_delta, "the largest delta to accept")
+    if population is not None:
+        validate.positive_integer("population", population, "it counts users")
+    path = Path(path)
+    checks: list[Check] = []
+    release: Release | None = None
+    try:
+        files = read_files(path)
+    except CheckFailed as error:
+        damaged = Check(name="files", passed=False, detail=str(error))
+        return Verdict(checks=(damaged,), release=None)
+
+    def check(name: str, look: Any) -> None:
+        try:
+            checks.append(Check(name=name, passed=True, detail=look()))
+        except TaciturnError as error:
+            checks.append(Check(name=name, passed=False, detail=str(error)))
+
+    def contents() -> str:
+        nonlocal release
+        release = parse(path, files)
+        return "the guarantee follows from the ledger, and the tables are what it says"
+
+    check("files", lambda: check_sums(files))
+    if checks[0].passed:  # what is not whole is not parsed
+        check("contents", contents)
+    check("signature", lambda: _check_signed(files, public_key))
+    warnings: tuple[str, ...] = ()
+    if release is not None:
+        found: Release = release
+        check("status", lambda: _check_status(found, allowed))
+        if max_epsilon is not None or max_delta is not None:
+            check("limits", lambda: _check_limits(found.certificate, max_epsilon, max_delta))
+        warnings = tuple(_delta_warnings(found, population))
+    return Verdict(
+        checks=tuple(checks),
+        release=release,
+        is_signed=bundle.SIGNATURE in files,
+        warnings=warnings,
+    )
+
+
+def _check_limits(
+    certificate: Certificate, max_epsilon: float | None, max_delta: float | None
+) -> str:
+    if certificate.epsilon is None:
+        raise CheckFailed("there is no epsilon to keep a limit")
+    if max_epsilon is not None and certificate.epsilon > max_epsilon:
+        raise CheckFailed(
+            f"epsilon is {rounded_up(certificate.epsilon, 6)}, and {max_epsilon:g} is allowed"
+        )
+    if max_delta is not None and certificate.delta > max_delta:
+        raise CheckFailed(f"delta is {certificate.delta:g}, and {max_delta:g} is allowed")
+    return "epsilon and delta are within the limits"
+
+
+def _delta_warnings(release: Release, population: int | None) -> list[str]:
+    listed = release.model.users
+    users = max(population or 0, 0 if listed is None else len(listed))
+    warning = delta_warning(release.certificate.delta, users) if users else None
+    return [warning] if warning else []
+
+
+def _check_status(release: Release, allowed: frozenset[Status]) -> str:
+    status = release.certificate.status
+    if status not in allowed:
+        raise CheckFailed(f"the status is {status}, which is no guarantee")
+    return f"the status is {status}"
+
+
+def _check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -> str:
+    if bundle.SIGNATURE not in files:
+        if public_key is None:
+            return "none: nobody vouches for the release"
+        raise CheckFailed("none: the release is not signed")
+    key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
+    whose = "the key given" if public_key is not None else f"the key {key}; whose it is, find out"
+    return f"its checksums are signed with {whose}"
