@@ -143,19 +143,21 @@ def test_an_attacker_wins_where_nothing_is_hidden(monkeypatch: pytest.MonkeyPatc
 def test_close_values_are_harder_to_tell_apart(name: str) -> None:
     """Where nothing is cut, μ between values is their distance in parts of the scale."""
     fit = make_solver(name, **SOLVERS[name]).fit(random_ratings(1), BUDGET, Session())
-    whole = mu_between(fit.ledger, fit.scale, 1.0, 5.0)
+    whole = mu_between(fit.ledger, fit.model.scale, 1.0, 5.0)
     assert whole == pytest.approx(BUDGET.mu, rel=1e-4)
-    assert mu_between(fit.ledger, fit.scale, 2.0, 3.0) == pytest.approx(whole / 4, rel=1e-9)
+    assert mu_between(fit.ledger, fit.model.scale, 2.0, 3.0) == pytest.approx(whole / 4, rel=1e-9)
 
 
 def test_close_values_under_cut_residuals_are_no_harder() -> None:
     """A rating moves a cut residual by its whole change as long as both are within the limit."""
     ratings = random_ratings(1)
     fit = make_solver("als", **SOLVERS["als"]).fit(ratings, BUDGET, Session())
-    whole = mu_between(fit.ledger, fit.scale, 1.0, 5.0)
+    whole = mu_between(fit.ledger, fit.model.scale, 1.0, 5.0)
     assert whole == pytest.approx(BUDGET.mu, rel=1e-4)
-    assert whole / 4 < mu_between(fit.ledger, fit.scale, 2.0, 3.0) < whole
-    assert gaussian.true_positive_rate(0.01, mu_between(fit.ledger, fit.scale, 2.0, 3.0)) > 0.01
+    assert whole / 4 < mu_between(fit.ledger, fit.model.scale, 2.0, 3.0) < whole
+    assert (
+        gaussian.true_positive_rate(0.01, mu_between(fit.ledger, fit.model.scale, 2.0, 3.0)) > 0.01
+    )
 
 
 @pytest.mark.parametrize("values", [(2.99, 3.0), (3.02, 3.06), (1.0, 1.01), (2.0, 2.5)])

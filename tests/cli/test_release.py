@@ -119,7 +119,7 @@ def test_a_paper_release_needs_items(taciturn: Command, tmp_path: Path) -> None:
         *arguments, "--items", tmp_path / "items.npy", "--item-ids", tmp_path / "ids.csv", "--json"
     )
     best = json.loads(result.stdout)["items"][0]["item_id"]
-    first = fit.users.factors[0]
+    first = fit.model.users.factors[0]
     assert best == max([(first[0], "a"), (first[1], "b"), (0, "c")])[1]
 
 

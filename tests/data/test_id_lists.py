@@ -51,9 +51,9 @@ def test_those_without_ratings_get_profiles_like_any_other() -> None:
     ratings = with_universe(random_ratings(3, users=8, items=6), users=range(40), items=range(300))
     for unit in Unit:
         fit = AlsSolver(unit=unit, factors=2, iterations=2).fit(ratings, BUDGET)
-        assert fit.known_items.factors.shape[0] == 300
-        assert np.isfinite(fit.known_items.factors).all()
-    assert len(fit.known_users.ids) == 40
+        assert fit.owner_model.items.factors.shape[0] == 300
+        assert np.isfinite(fit.owner_model.items.factors).all()
+    assert len(fit.owner_model.users.ids) == 40
 
 
 def test_the_list_decides_what_ids_are() -> None:

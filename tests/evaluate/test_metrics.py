@@ -11,7 +11,9 @@ from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.evaluate.metrics import NDCG_AT, RECALL_AT, accuracy, rmse
-from taciturn.solvers.contract import Fit, Profiles
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
+from taciturn.solvers.contract import Fit
 from tests.solvers.helpers import random_ratings
 
 
@@ -28,10 +30,7 @@ def made_up(ratings: Ratings, seed: int = 0, width: int = 3) -> Fit:
     return Fit(
         solver="made up",
         settings={},
-        scale=ratings.scale,
-        mean=3.2,
-        users=users,
-        items=items,
+        model=FactorModel(scale=ratings.scale, mean=3.2, users=users, items=items),
         ledger=Ledger(),
     )
 
@@ -42,9 +41,9 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
     train, test = random_split(ratings, 0.4, seed)
     fit = made_up(ratings, seed)
     found = accuracy(fit, train, test)
-    assert fit.items is not None
-    scores = 3.2 + fit.users.factors @ fit.items.factors.T
-    scores = scores + fit.users.biases[:, None] + fit.items.biases
+    assert fit.model.items is not None
+    scores = 3.2 + fit.model.users.factors @ fit.model.items.factors.T
+    scores = scores + fit.model.users.biases[:, None] + fit.model.items.biases
     errors, ndcgs, recalls = [], [], []
     seen = {(u, i) for u, i in zip(train.rows(), train.by_user.columns, strict=True)}
     for user in range(40):
@@ -86,10 +85,7 @@ def test_popular_items_are_in_the_last_group() -> None:
     fit = Fit(
         solver="made up",
         settings={},
-        scale=ratings.scale,
-        mean=3.0,
-        users=nothing[0],
-        items=nothing[1],
+        model=FactorModel(scale=ratings.scale, mean=3.0, users=nothing[0], items=nothing[1]),
         ledger=Ledger(),
     )
     found = accuracy(fit, ratings, ratings)

@@ -85,7 +85,8 @@ session = Session(threads=int(sys.argv[1]), noise=InsecureTestNoise(7))
 fit = AlsSolver(factors=4).fit(
     synthetic_ratings("100k"), Budget.from_epsilon(20, 1e-5), session
 )
-print(hashlib.sha256(fit.users.factors.tobytes() + fit.items.factors.tobytes()).hexdigest())
+profiles = fit.model.users.factors.tobytes() + fit.model.items.factors.tobytes()
+print(hashlib.sha256(profiles).hexdigest())
 """
 
 

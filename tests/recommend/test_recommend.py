@@ -10,174 +10,60 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from taciturn.recommend.top import Catalogue
 
-from taciturn import _core
 from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.model.fold_in import fold_in
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
 from taciturn.recommend.tables import own_ratings, read_items, read_table, read_titles
-from taciturn.release.bundle import Facts, Release, Table
+from taciturn.release.bundle import Release
+from taciturn.release.facts import Facts
 from taciturn.release.read import load_release
-from taciturn.scale import Scale
+from tests.model.helpers import SCALE, profiles
 from tests.release.helpers import certificate, small_fit, write_small
 
-SCALE = Scale(low=1, high=5, step=1)
 PROOF = certificate(small_fit())
-
-
-def table(count: int, width: int, seed: int, prefix: str | None = None) -> Table:
-    random = np.random.default_rng(seed)
-    numbers = np.arange(count) * 3 + 10
-    ids = pl.Series([f"{prefix}{n}" for n in numbers]) if prefix else pl.Series(numbers)
-    return Table(
-        ids=ids,
-        biases=random.normal(size=count).astype(np.float32),
-        factors=random.normal(size=(count, width)).astype(np.float32),
-    )
 
 
 def release(
     users: int = 30, items: int = 50, width: int = 4, seed: int = 0, prefix: str | None = None
 ) -> Release:
-    facts = Facts(
-        solver="gradient",
-        settings={},
-        taciturn="0",
-        scale=SCALE,
-        mean=3.0,
-        factors=width,
-        users=users,
-        items=items,
-        user_ids="ids",
-    )
     return Release(
         path=Path("nowhere"),
         certificate=PROOF,
-        facts=facts,
-        users=table(users, width, seed, prefix),
-        items=table(items, width, seed + 1, prefix),
+        facts=Facts(solver="gradient", settings={}, taciturn="0", user_ids="ids"),
+        model=FactorModel(
+            scale=SCALE,
+            mean=3.0,
+            users=profiles(users, width, seed, prefix),
+            items=profiles(items, width, seed + 1, prefix),
+        ),
     )
+
+
+def changed(whole: Release, **sides: Profiles | None) -> Release:
+    """A release with other profiles on one axis, or none."""
+    return replace(whole, model=replace(whole.model, **sides))
 
 
 def scores(given: Release) -> npt.NDArray[np.float64]:
-    assert given.users is not None and given.items is not None
-    product = given.users.factors.astype(float) @ given.items.factors.T.astype(float)
-    return 3.0 + given.users.biases[:, None] + given.items.biases[None, :] + product
-
-
-@given(
-    st.integers(0, 2**32),
-    st.integers(1, 20),
-    st.integers(1, 200),
-    st.integers(0, 12),
-    st.integers(1, 40),
-    st.booleans(),
-)
-def test_the_kernel_finds_the_best(
-    seed: int, users: int, items: int, width: int, count: int, portable: bool
-) -> None:
-    """Against sorting everything; small whole numbers make many ties, which go to the first."""
-    random = np.random.default_rng(seed)
-    factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
-    biases = random.integers(-2, 3, size=items).astype(np.float32)
-    wanted = random.integers(-2, 3, size=(users, width)).astype(np.float32)
-    mask = random.random((users, items)) < 0.2
-    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-    columns = np.nonzero(mask)[1].astype(np.int32)
-    count = min(count, items)
-    found = np.empty((users, count), dtype=np.int32)
-    best = np.empty((users, count), dtype=np.float32)
-    catalogue = Catalogue(factors, biases)
-    _core.top_k(
-        catalogue._factors,
-        catalogue._biases,
-        wanted,
-        starts,
-        columns,
-        found,
-        best,
-        0,
-        users,
-        portable,
-    )
-    exact = np.where(mask, -np.inf, wanted @ factors.T + biases)
-    for user in range(users):
-        order = np.lexsort((np.arange(items), -exact[user]))[:count]
-        order = order[exact[user][order] > -np.inf]
-        assert found[user, : len(order)].tolist() == order.tolist()
-        assert (found[user, len(order) :] == -1).all()
-        assert np.array_equal(best[user, : len(order)], exact[user][order])
-
-
-@pytest.mark.parametrize("portable", [False, True])
-@pytest.mark.parametrize("count", [1, 10, 40])
-def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> None:
-    """More items than the kernel takes at a time, most of the best excluded, with many ties."""
-    random = np.random.default_rng(count)
-    users, items, width = 40, 6_000, 5
-    factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
-    wanted = random.integers(-2, 3, size=(users, width)).astype(np.float32)
-    exact = wanted @ factors.T
-    mask = (exact >= np.quantile(exact, 0.95, axis=1)[:, None]) & (random.random(exact.shape) < 0.9)
-    mask[0] = True  # nothing is left
-    mask[1, :-3] = True  # only the last three are
-    exact[mask] = -np.inf
-    catalogue = Catalogue(factors, np.zeros(items, dtype=np.float32))
-    found = np.empty((users, count), dtype=np.int32)
-    _core.top_k(
-        catalogue._factors,
-        catalogue._biases,
-        wanted,
-        np.concatenate([[0], np.cumsum(mask.sum(axis=1))]),
-        np.nonzero(mask)[1].astype(np.int32),
-        found,
-        np.empty((users, count), dtype=np.float32),
-        0,
-        users,
-        portable,
-    )
-    order = np.argsort(-exact, axis=1, kind="stable")[:, :count]
-    there = np.take_along_axis(exact, order, axis=1) > -np.inf
-    assert np.array_equal(found, np.where(there, order, -1))
-
-
-def test_the_kernel_passes_over_what_is_not_a_number() -> None:
-    factors = np.ones((160, 1), dtype=np.float32)
-    factors[:40] = np.nan
-    catalogue = Catalogue(factors, np.zeros(160, dtype=np.float32))
-    starts, none = np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32)
-    user = np.ones((1, 1), dtype=np.float32)
-    found, _ = catalogue.best(user, 10, starts=starts, columns=none, threads=1)
-    assert found.tolist() == [list(range(40, 50))]
-
-
-def test_the_kernel_refuses_what_is_out_of_range() -> None:
-    items = table(5, 2, 0)
-    catalogue = Catalogue(items.factors, items.biases)
-    arrays = catalogue._factors, catalogue._biases
-    out = np.empty((1, 2), dtype=np.int32), np.empty((1, 2), dtype=np.float32)
-    for bad in (-1, 16):
-        starts, columns = np.array([0, 1]), np.array([bad], dtype=np.int32)
-        with pytest.raises(IndexError, match="not there"):
-            _core.top_k(*arrays, np.ones((1, 2), dtype=np.float32), starts, columns, *out, 0, 1)
-    starts, columns = np.array([0, 2]), np.array([3, 1], dtype=np.int32)
-    with pytest.raises(ValueError, match="must rise"):
-        _core.top_k(*arrays, np.ones((1, 2), dtype=np.float32), starts, columns, *out, 0, 1)
+    assert given.model.users is not None and given.model.items is not None
+    product = given.model.users.factors.astype(float) @ given.model.items.factors.T.astype(float)
+    return 3.0 + given.model.users.biases[:, None] + given.model.items.biases[None, :] + product
 
 
 @pytest.mark.parametrize("prefix", [None, "film-"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_recommendations_are_the_callers_own_ids(prefix: str | None, threads: int) -> None:
     whole = release(users=700, prefix=prefix)
-    assert whole.users is not None and whole.items is not None
-    found = Recommender(whole, threads=threads).recommend(whole.users.ids, 7)
+    assert whole.model.users is not None and whole.model.items is not None
+    found = Recommender(whole, threads=threads).recommend(whole.model.users.ids, 7)
     expected = np.argsort(-scores(whole), axis=1)[:, :7]
-    assert found["user_id"].to_list() == [u for u in whole.users.ids.to_list() for _ in range(7)]
-    assert found["item_id"].to_list() == whole.items.ids.gather(expected.ravel()).to_list()
+    assert found["user_id"].to_list() == [
+        u for u in whole.model.users.ids.to_list() for _ in range(7)
+    ]
+    assert found["item_id"].to_list() == whole.model.items.ids.gather(expected.ravel()).to_list()
     assert found["rank"].to_list() == list(range(1, 8)) * 700
     exact = np.take_along_axis(scores(whole), expected, axis=1).ravel()
     assert np.allclose(found["score"].to_numpy(), exact, atol=1e-4)
@@ -222,9 +108,9 @@ def test_ids_are_never_bent(bad: object) -> None:
 
 def test_wide_ids() -> None:
     whole = release()
-    assert whole.users is not None and whole.items is not None
+    assert whole.model.users is not None and whole.model.items is not None
     wide = pl.Series([2**63 + n for n in range(50)], dtype=pl.UInt64)
-    recommender = Recommender(replace(whole, items=replace(whole.items, ids=wide)))
+    recommender = Recommender(changed(whole, items=replace(whole.model.items, ids=wide)))
     pairs = pl.DataFrame({"user_id": [10, 10], "item_id": [3, 5]})
     found = recommender.recommend([10], 2, exclude=pairs)
     assert found["item_id"].to_list()[0] >= 2**63
@@ -232,16 +118,16 @@ def test_wide_ids() -> None:
 
 def test_everything_excluded_leaves_nothing() -> None:
     whole = release(items=5)
-    assert whole.items is not None
-    pairs = pl.DataFrame({"user_id": [10] * 5, "item_id": whole.items.ids})
+    assert whole.model.items is not None
+    pairs = pl.DataFrame({"user_id": [10] * 5, "item_id": whole.model.items.ids})
     assert len(Recommender(whole).recommend([10], 3, exclude=pairs)) == 0
     assert len(Recommender(whole).recommend([10], 50)) == 5
 
 
-def test_predictions_are_cut_to_the_scale() -> None:
+def test_predictions_are_clipped_to_the_scale() -> None:
     whole = release()
     recommender = Recommender(whole)
-    assert whole.users is not None and whole.items is not None
+    assert whole.model.users is not None and whole.model.items is not None
     users, items = [10, 13, 40], [10, 13, 16]
     expected = np.clip(scores(whole)[[0, 1, 10], [0, 1, 2]], 1, 5)
     assert np.allclose(recommender.predict(users, items), expected, atol=1e-5)
@@ -251,12 +137,12 @@ def test_predictions_are_cut_to_the_scale() -> None:
 
 def test_similar_items_by_cosine() -> None:
     whole = release(items=20)
-    assert whole.items is not None
-    unit = whole.items.factors / np.linalg.norm(whole.items.factors, axis=1)[:, None]
+    assert whole.model.items is not None
+    unit = whole.model.items.factors / np.linalg.norm(whole.model.items.factors, axis=1)[:, None]
     cosines = unit @ unit[2]
     found = Recommender(whole).similar(16, 4)
     order = [place for place in np.argsort(-cosines) if place != 2][:4]
-    assert [each.item_id for each in found] == whole.items.ids.gather(order).to_list()
+    assert [each.item_id for each in found] == whole.model.items.ids.gather(order).to_list()
     assert [each.rank for each in found] == [1, 2, 3, 4]
     assert np.allclose([each.score for each in found], cosines[order], atol=1e-5)
 
@@ -285,15 +171,15 @@ def test_unknown_ids_are_refused_by_name() -> None:
 def test_releases_without_one_side() -> None:
     whole = release()
     with pytest.raises(InvalidParameter, match="--items"):
-        Recommender(replace(whole, items=None))
-    alone = Recommender(replace(whole, users=None))
+        Recommender(changed(whole, items=None))
+    alone = Recommender(changed(whole, users=None))
     with pytest.raises(InvalidParameter, match="fold_in"):
         alone.recommend([10])
     assert len(alone.similar(10, 3)) == 3
 
 
 def test_items_of_somebody_else(tmp_path: Path) -> None:
-    whole, theirs = release(), table(9, 4, 77, prefix="x")
+    whole, theirs = release(), profiles(9, 4, 77, prefix="x")
     frame = pl.DataFrame({"item_id": theirs.ids, "profile": theirs.factors.tolist()})
     frame.write_parquet(tmp_path / "items.parquet")
     np.save(tmp_path / "items.npy", theirs.factors.astype(np.float64))
@@ -302,15 +188,15 @@ def test_items_of_somebody_else(tmp_path: Path) -> None:
         read_items(tmp_path / "items.parquet", 4),
         read_items(tmp_path / "items.npy", 4, tmp_path / "ids.csv"),
     ]
-    assert whole.users is not None
+    assert whole.model.users is not None
     for items in tables:
         found = Recommender(whole, items=items).recommend([10], 1)
-        expected = int(np.argmax(theirs.factors @ whole.users.factors[0]))
+        expected = int(np.argmax(theirs.factors @ whole.model.users.factors[0]))
         assert found["item_id"].to_list() == [theirs.ids[expected]]
 
 
 def test_items_that_do_not_fit(tmp_path: Path) -> None:
-    theirs = table(9, 4, 77)
+    theirs = profiles(9, 4, 77)
     frame = pl.DataFrame({"item_id": theirs.ids, "profile": theirs.factors.tolist()})
     file = tmp_path / "items.parquet"
     frame.write_parquet(file)
@@ -360,19 +246,19 @@ def test_tables_that_are_none(tmp_path: Path) -> None:
 def test_exports(tmp_path: Path) -> None:
     fit = write_small(tmp_path / "r")
     whole = load_release(tmp_path / "r")
-    assert fit.items is not None
+    assert fit.model.items is not None
     export_release(whole, Form.NPZ, tmp_path / "r.npz")
     with np.load(tmp_path / "r.npz", allow_pickle=False) as arrays:
-        assert np.array_equal(arrays["item_factors"], fit.items.factors)
-        assert np.array_equal(arrays["item_biases"], fit.items.biases)
-        assert np.array_equal(arrays["user_biases"], fit.users.biases)
-        assert arrays["user_ids"].tolist() == fit.users.ids.to_list()
-        assert arrays["mean"] == fit.mean
+        assert np.array_equal(arrays["item_factors"], fit.model.items.factors)
+        assert np.array_equal(arrays["item_biases"], fit.model.items.biases)
+        assert np.array_equal(arrays["user_biases"], fit.model.users.biases)
+        assert arrays["user_ids"].tolist() == fit.model.users.ids.to_list()
+        assert arrays["mean"] == fit.model.mean
     export_release(whole, Form.PARQUET, tmp_path / "flat")
     frame = pl.read_parquet(tmp_path / "flat" / "items.parquet")
     assert frame.columns == ["item_id", "bias", "factor_0", "factor_1"]
-    assert np.array_equal(frame["factor_1"].to_numpy(), fit.items.factors[:, 1])
-    assert json.loads((tmp_path / "flat" / "facts.json").read_text()) == {"mean": fit.mean}
+    assert np.array_equal(frame["factor_1"].to_numpy(), fit.model.items.factors[:, 1])
+    assert json.loads((tmp_path / "flat" / "facts.json").read_text()) == {"mean": fit.model.mean}
     with pytest.raises(InvalidDocument, match="exists already"):
         export_release(whole, Form.NPZ, tmp_path / "r.npz")
     with pytest.raises(InvalidDocument, match="cannot write"):
@@ -386,47 +272,28 @@ def test_an_index_finds_what_is_exact(tmp_path: Path) -> None:
     assert facts["items"] == 2000 and facts["recall_at_10"] > 0.9
     index = voyager.Index.load(str(tmp_path / "index" / "items.voyager"))
     ids = json.loads((tmp_path / "index" / "item_ids.json").read_text())
-    assert whole.users is not None
-    query = np.append(whole.users.factors[0], 1).astype(np.float32)
+    assert whole.model.users is not None
+    query = np.append(whole.model.users.factors[0], 1).astype(np.float32)
     (best, *_), _ = index.query(query, k=5)
     assert ids[best] == Recommender(whole).recommend([10], 1)["item_id"][0]
 
 
-def test_folding_somebody_in() -> None:
-    """Ratings made by a known profile give that profile back, about."""
+def test_a_folded_in_profile_is_served() -> None:
     whole = release(items=400, width=3)
-    assert whole.users is not None and whole.items is not None
-    items = whole.items
-    truth, bias = whole.users.factors[0] * 0.3, 0.2
-    items = replace(items, biases=items.biases * 0.2)
-    values = np.clip(3.0 + bias + items.biases + items.factors @ truth, 1, 5)
-    folded = fold_in(
-        dict(zip(items.ids.to_list(), values.tolist(), strict=True)),
-        items,
-        mean=3.0,
-        scale=SCALE,
-    )
-    assert np.allclose(folded.factors, truth, atol=0.05) and abs(folded.bias - bias) < 0.05
-    few = fold_in({items.ids[0]: 5.0}, items, mean=3.0, scale=SCALE)
-    assert abs(few.bias) < 1.0  # one rating does not make a bias of two stars
-    recommender = Recommender(replace(whole, items=items))
-    served = recommender.recommend_profile(folded.bias, folded.factors, 4, exclude=[10, 7])
-    scores = 3.0 + folded.bias + items.biases + items.factors @ folded.factors
+    items, mine = whole.model.items, np.array([0.3, -0.2, 0.1], dtype=np.float32)
+    recommender = Recommender(whole)
+    served = recommender.recommend_profile(0.2, mine, 4, exclude=[10, 7])
+    scores = 3.0 + 0.2 + items.biases + items.factors @ mine
     assert np.allclose([e.score for e in served], np.sort(scores[1:])[::-1][:4], atol=1e-4)
-    assert not recommender.recommend_profile(0.0, folded.factors, 3, exclude=items.ids.to_list())
     assert [each.rank for each in served] == [1, 2, 3, 4]
     assert 10 not in [each.item_id for each in served]
-
-
-def test_folding_in_nothing_and_nonsense() -> None:
-    items = table(5, 2, 1)
-    nobody = fold_in({999: 3.0}, items, mean=3.0, scale=SCALE)
-    assert nobody.bias == 0 and not nobody.factors.any()
-    for bad in (6.0, float("nan"), "5"):
-        with pytest.raises(InvalidParameter):
-            fold_in({10: bad}, items, mean=3.0, scale=SCALE)  # type: ignore[dict-item]
-    with pytest.raises(InvalidParameter, match="finite numbers"):
-        Recommender(release()).recommend_profile(0.0, np.ones(3, dtype=np.float32))
+    assert not recommender.recommend_profile(0.0, mine, 3, exclude=items.ids.to_list())
+    best = served[0]
+    predicted = recommender.predict_profile(0.2, mine, best.item_id)
+    assert predicted == pytest.approx(min(best.score, 5.0), abs=1e-5)
+    for bad in (np.ones(2), np.array([np.nan, 0, 0])):
+        with pytest.raises(InvalidParameter, match="3 finite numbers"):
+            recommender.recommend_profile(0.0, bad)
 
 
 def test_serving_cannot_import_ratings() -> None:

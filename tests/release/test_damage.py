@@ -11,7 +11,8 @@ import pytest
 
 from taciturn.errors import CheckFailed, InvalidDocument, TaciturnError
 from taciturn.release import bundle
-from taciturn.release.read import load_release, verify_release
+from taciturn.release.read import load_release
+from taciturn.release.verify import verify_release
 from tests.release.helpers import copy, reseal
 
 

@@ -64,7 +64,7 @@ def test_held_out_errors_are_those_of_predictions(protocol: Protocol) -> None:
     assert len(marks) == MARKS and max(marks) == 59
     solver = paper_solver(CELL.configuration, protocol, RATINGS.scale, 59)
     fit = solver.fit(train, session=Session(seed=3, noise=InsecureTestNoise(2)))
-    predicted = fit.predict(test.rows(), test.by_user.columns)
+    predicted = fit.owner_model.predict_rows(test.rows(), test.by_user.columns)
     expected = np.sqrt(np.mean((predicted - test.values()) ** 2))
     assert marks[59] == pytest.approx(expected, abs=1e-4)
 

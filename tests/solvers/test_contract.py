@@ -81,9 +81,9 @@ def run(name: str, ratings: Ratings, seed: int = 3, **options: Any) -> Fit:
 
 def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
     private = fit.private_users, fit.private_items
-    sides = [side for side in (fit.users, fit.items, *private) if side is not None]
+    sides = [side for side in (fit.model.users, fit.model.items, *private) if side is not None]
     arrays = [array for side in sides for array in (side.biases, side.factors)]
-    return [np.array(fit.mean), *arrays]
+    return [np.array(fit.model.mean), *arrays]
 
 
 def same(one: Fit, two: Fit) -> bool:
@@ -140,7 +140,7 @@ def test_ids_are_the_callers_own(name: str, kind: type) -> None:
         item_id=pl.Series([kind(2000 - item) for item in frame["item_id"]]),
     ).sample(fraction=1.0, shuffle=True, seed=1)
     fit = run(name, load(renamed, scale="1:5:1"))
-    users, items = fit.known_users, fit.known_items
+    users, items = fit.owner_model.users, fit.owner_model.items
     assert sorted(users.ids.to_list()) == sorted(renamed["user_id"].unique().to_list())
     assert sorted(items.ids.to_list()) == sorted(renamed["item_id"].unique().to_list())
     assert len(users.ids) == len(users.biases) == len(users.factors)
@@ -161,7 +161,7 @@ def test_predictions_follow_the_ids(name: str) -> None:
     fit = solver.fit(ratings, budget, Session(noise=InsecureTestNoise(1)))
     users = np.zeros(10, dtype=np.int32)
     for user in (0, 30, 59):
-        scores = fit.predict(users + user, np.arange(10, dtype=np.int32))
+        scores = fit.owner_model.predict_rows(users + user, np.arange(10, dtype=np.int32))
         assert scores[1::2].mean() > scores[::2].mean()
         assert scores.min() >= 1 and scores.max() <= 5
 
@@ -219,7 +219,7 @@ def test_a_fit_does_not_show_what_it_holds(name: str) -> None:
     """Some of it is private, and a notebook prints whatever a call returns."""
     fit = run(name, random_ratings())
     assert repr(fit) == f"Fit(solver={name!r}, status='void')"
-    assert "array" not in repr(fit.users)
+    assert "array" not in repr(fit.model.users)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -386,7 +386,7 @@ def test_rows_without_ratings_are_no_trouble(name: str) -> None:
     keep[ratings.by_user.columns == 4] = False
     fit = run(name, ratings.select(keep))
     assert all(np.isfinite(array).all() for array in numbers(fit))
-    assert len(fit.known_users.biases) == ratings.shape[0]
+    assert len(fit.owner_model.users.biases) == ratings.shape[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -401,7 +401,9 @@ def test_a_wider_scale_gives_wider_predictions(name: str) -> None:
     pairs = ratings.rows(), ratings.by_user.columns
     budget = BUDGET if solver.is_private else None
     fits = [
-        solver.fit(each, budget, Session(noise=InsecureTestNoise(7))).predict(*pairs)
+        solver.fit(each, budget, Session(noise=InsecureTestNoise(7))).owner_model.predict_rows(
+            *pairs
+        )
         for each in (ratings, wide)
     ]
     if name != "paper":  # whose start has length 1 on every scale

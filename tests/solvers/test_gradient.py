@@ -35,9 +35,11 @@ def test_the_last_iterates_are_averaged(
     solver = GradientSolver(factors=2, iterations=6, averaged=averaged)
     fit = solver.fit(random_ratings(), BUDGET, Session(noise=InsecureTestNoise(1)))
     users = np.mean([state["users"] for state in states[-last:]], axis=0)
-    assert np.allclose(fit.users.biases, users[:, 0], atol=1e-6)  # the scale is 4 wide: one unit
-    assert np.allclose(fit.users.factors, users[:, 1:], atol=1e-6)
-    assert fit.mean == 3.0
+    assert np.allclose(
+        fit.model.users.biases, users[:, 0], atol=1e-6
+    )  # the scale is 4 wide: one unit
+    assert np.allclose(fit.model.users.factors, users[:, 1:], atol=1e-6)
+    assert fit.model.mean == 3.0
 
 
 @pytest.mark.parametrize("scale", ["1:5:1", "0:10"])
@@ -75,5 +77,7 @@ def test_the_error_falls_without_noise() -> None:
     errors = []
     for iterations in (1, 5, 20, 60):
         fit = NonPrivateGradientSolver(iterations=iterations, averaged=0.0).fit(ratings)
-        errors.append(float(np.mean((fit.predict(users, items) - ratings.values()) ** 2)))
+        errors.append(
+            float(np.mean((fit.owner_model.predict_rows(users, items) - ratings.values()) ** 2))
+        )
     assert errors == sorted(errors, reverse=True)

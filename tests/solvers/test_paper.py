@@ -90,7 +90,7 @@ def test_the_algorithm_written_with_dense_matrices(
         theta = theta - solver.step_size * gradient_theta
 
     # Values are rounded to a 128th of the scale, profiles to 2^-14: no more apart than that.
-    assert np.abs(fit.users.factors - theta).max() < 0.02
+    assert np.abs(fit.model.users.factors - theta).max() < 0.02
     assert np.abs(fit.private_items.factors - x).max() < 0.02
     assert np.allclose(fit.private_items.biases, means, atol=1e-6)
     assert np.allclose(fit.owner_view["rmse_before_step"], errors, atol=0.01)
@@ -147,7 +147,7 @@ def test_a_larger_tau_only_adds_noise() -> None:
 
 def test_items_are_private_and_apart() -> None:
     fit = SOLVER.fit(random_ratings())
-    assert fit.items is None and fit.private_items is not None
+    assert fit.model.items is None and fit.private_items is not None
 
 
 def test_it_stops_by_its_training_error() -> None:

@@ -65,9 +65,9 @@ def test_a_release_is_written_and_the_run_folder_goes(tmp_path: Path) -> None:
     assert trained.rmse_test is not None and trained.rmse_train is not None
     items = pl.read_parquet(trained.release / "items.parquet")
     assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
-    assert trained.fit.items is not None
-    assert np.array_equal(items["profile"].to_numpy(), trained.fit.items.factors)
-    assert np.array_equal(items["bias"].to_numpy(), trained.fit.items.biases)
+    assert trained.fit.model.items is not None
+    assert np.array_equal(items["profile"].to_numpy(), trained.fit.model.items.factors)
+    assert np.array_equal(items["bias"].to_numpy(), trained.fit.model.items.biases)
 
 
 def test_errors_are_shown_only_with_a_holdout(tmp_path: Path) -> None:
@@ -363,7 +363,7 @@ def test_rmse_needs_ratings_of_the_same_users(tmp_path: Path) -> None:
     fit = go(tmp_path / "release").fit
     with pytest.raises(InvalidParameter, match="same users"):
         rmse(fit, random_ratings(users=7))
-    predictions = fit.predict(RATINGS.rows(), RATINGS.by_user.columns)
+    predictions = fit.owner_model.predict_rows(RATINGS.rows(), RATINGS.by_user.columns)
     expected = np.sqrt(np.mean((predictions - RATINGS.values()) ** 2))
     assert rmse(fit, RATINGS) == pytest.approx(expected, rel=1e-5)
 

@@ -20,7 +20,6 @@ from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import rmse
-from taciturn.model.fold_in import fold_in
 from taciturn.queries import per_user as people
 from taciturn.queries.prediction_errors import ResidualPass
 from taciturn.recommend.serve import Recommender
@@ -187,15 +186,15 @@ def fit() -> Fit:
 def test_folding_in_gives_what_training_gave(fit: Fit) -> None:
     """`fold_in` is what people were solved with, for a person with few, many or no ratings."""
     ratings = random_ratings(1, users=60, items=30, density=0.4)
-    assert fit.users is None and fit.private_users is not None and fit.items is not None
+    assert fit.model.users is None and fit.private_users is not None and fit.model.items is not None
     frame = ratings.to_frame()
     for row in (0, 7, 59):
         mine = frame.filter(pl.col("user_id") == ratings.user_ids[row])
         own = dict(zip(mine["item_id"].to_list(), mine["rating"].to_list(), strict=True))
-        found = fold_in(own, fit.items, mean=fit.mean, scale=fit.scale, prior=fit.prior)
+        found = fit.model.fold_in(own)
         assert found.bias == pytest.approx(float(fit.private_users.biases[row]), abs=1e-4)
         assert np.allclose(found.factors, fit.private_users.factors[row], atol=1e-4)
-    nothing = fold_in({}, fit.items, mean=fit.mean, scale=fit.scale, prior=fit.prior)
+    nothing = fit.model.fold_in({})
     assert nothing.bias == 0 and not nothing.factors.any()
 
 
@@ -203,7 +202,7 @@ def test_a_release_of_items_serves_people_who_fold_in(fit: Fit, tmp_path: Path) 
     save(fit, tmp_path / "r")
     assert not (tmp_path / "r" / "users.parquet").exists()
     release = load_release(tmp_path / "r")
-    assert release.facts.prior == fit.prior and release.users is None
+    assert release.model.prior == fit.model.prior and release.model.users is None
     recommender = Recommender(release)
     own = {100: 5.0, 101: 1.0, 102: 4.0}
     mine = recommender.fold_in(own)
@@ -231,7 +230,7 @@ def test_people_and_factors_are_chosen_from_what_was_released() -> None:
         ranks = [
             AlsSolver(unit=unit)
             .fit(ratings, Budget.from_epsilon(epsilon, 1e-5))
-            .known_items.factors.shape[1]
+            .model.items.factors.shape[1]
             for epsilon in (0.1, 1000)
         ]
         assert ranks[0] == 0 and ranks[1] > 0
@@ -243,7 +242,7 @@ def test_nobody_at_all_is_no_error(unit: Unit) -> None:
     ratings = random_ratings(2)
     nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
     fit = AlsSolver(unit=unit, factors=1, iterations=2).fit(nothing, BUDGET)
-    assert np.isfinite(fit.known_items.factors).all()
+    assert np.isfinite(fit.owner_model.items.factors).all()
 
 
 @pytest.mark.parametrize(
@@ -278,7 +277,7 @@ def test_the_charge_for_the_sampler_is_fixed_in_advance(unit: Unit) -> None:
         fit, plan = solver.fit(ratings, budget), solver.plan(ratings, budget)
         charges = [[event.sampler_charge() for event in each] for each in (plan, fit.ledger.events)]
         assert charges[0] == charges[1]
-    assert fit.known_items.factors.shape[1] > 0
+    assert fit.owner_model.items.factors.shape[1] > 0
 
 
 def test_small_budgets_train() -> None:
@@ -299,7 +298,7 @@ def test_no_rating_makes_a_person_impossible_to_solve(scale: str) -> None:
         fit = AlsSolver(unit=Unit.USER, factors=2, iterations=3).fit(
             ratings, BUDGET, Session(seed=seed)
         )
-        assert np.isfinite(fit.known_items.biases).all()
+        assert np.isfinite(fit.owner_model.items.biases).all()
 
 
 @pytest.mark.slow

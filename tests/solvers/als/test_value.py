@@ -80,8 +80,8 @@ def test_skewed_ratings_are_not_misjudged(levels: Any, chances: Any) -> None:
     fit = fitted(train, 5, uncertainty=True)
     deviation = test.values().std()
     assert rmse(fit, test) < 1.02 * deviation
-    assert fit.residual_variance is not None
-    assert np.sqrt(fit.residual_variance) == pytest.approx(deviation, rel=0.1)
+    assert fit.model.residual_variance is not None
+    assert np.sqrt(fit.model.residual_variance) == pytest.approx(deviation, rel=0.1)
 
 
 def test_what_cannot_be_is_refused_before_anything_is_released(tmp_path: Path) -> None:
@@ -101,18 +101,18 @@ def test_what_cannot_be_is_refused_before_anything_is_released(tmp_path: Path) -
 def test_deviations_follow_from_the_profiles() -> None:
     fit = fitted(random_ratings(1), uncertainty=True)
     users, items = np.array([0, 5], dtype=np.int32), np.array([1, 7], dtype=np.int32)
-    assert fit.items is not None and fit.residual_variance is not None
-    for place, deviation in enumerate(fit.deviations(users, items)):
+    assert fit.model.items is not None and fit.model.residual_variance is not None
+    for place, deviation in enumerate(fit.model.deviations_rows(users, items)):
         user, item = users[place], items[place]
         rows: list[npt.NDArray[Any]] = []
-        for side, row in ((fit.users, user), (fit.items, item)):
+        for side, row in ((fit.model.users, user), (fit.model.items, item)):
             assert side.variances is not None and side.bias_variances is not None
             rows += [side.factors[row], side.variances[row], side.bias_variances[row]]
         u, vu, bu, i, vi, bi = rows
-        variance = fit.residual_variance + bu + bi + (vu * i**2 + vi * u**2 + vu * vi).sum()
+        variance = fit.model.residual_variance + bu + bi + (vu * i**2 + vi * u**2 + vu * vi).sum()
         assert deviation == pytest.approx(np.sqrt(variance), rel=1e-5)
     with pytest.raises(InvalidParameter, match="--uncertainty"):
-        fitted(random_ratings(1)).deviations(users, items)
+        fitted(random_ratings(1)).model.deviations_rows(users, items)
 
 
 def test_what_the_mask_tells_is_published_and_said() -> None:
@@ -124,8 +124,8 @@ def test_what_the_mask_tells_is_published_and_said() -> None:
     assert "inside the profiles" in certificate.to_text()
     assert not any(isinstance(event, PatternRelease) for event in without.ledger.events)
     assert "profiles" not in "".join(Certificate.from_ledger(without.ledger, 1e-5).not_hidden)
-    assert without.users.factors.shape[1] == usual_factors(30, 20, len(ratings))
-    assert with_mask.users.factors.shape[1] > without.users.factors.shape[1]
+    assert without.model.users.factors.shape[1] == usual_factors(30, 20, len(ratings))
+    assert with_mask.model.users.factors.shape[1] > without.model.users.factors.shape[1]
 
 
 def test_the_mask_helps_where_it_tells_something() -> None:
@@ -147,7 +147,7 @@ def test_tiny_sets_are_no_trouble(users: int, items: int) -> None:
     frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.full(rows.size, 3.0)})
     for mask in (True, False):
         fit = fitted(load(frame, scale="1:5:1"), mask_features=mask, uncertainty=True)
-        predicted = fit.predict(rows.astype(np.int32), columns.astype(np.int32))
+        predicted = fit.owner_model.predict_rows(rows.astype(np.int32), columns.astype(np.int32))
         assert np.isfinite(predicted).all() and np.abs(predicted - 3).max() < 2.1
 
 
@@ -212,7 +212,7 @@ def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
             run(folder, stop_at)
         folder.close()
         resumed = run(RunFolder.resume(path, data=[]))
-        assert np.array_equal(whole.users.factors, resumed.users.factors)
+        assert np.array_equal(whole.model.users.factors, resumed.model.users.factors)
         assert whole.ledger.events == resumed.ledger.events
 
 

@@ -1,0 +1,89 @@
+"""Profiles from a user's own ratings, against the obvious computation and at the edges."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from taciturn.errors import InvalidParameter
+from taciturn.model.assumptions import BIAS_DEVIATION, RESIDUAL_DEVIATION
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Prior
+from tests.model.helpers import SCALE, factor_model, profiles
+
+
+def test_ratings_made_by_a_profile_give_it_back() -> None:
+    items = profiles(400, 3, 1)
+    items = replace(items, biases=items.biases * 0.2)
+    model = FactorModel(scale=SCALE, mean=3.0, users=None, items=items)
+    truth, bias = profiles(1, 3, 0).factors[0] * 0.3, 0.2
+    values = model.with_user(bias, truth).predict_rows(np.zeros(400, int), np.arange(400))
+    folded = model.fold_in(dict(zip(items.ids.to_list(), values.tolist(), strict=True)))
+    assert np.allclose(folded.factors, truth, atol=0.05) and abs(folded.bias - bias) < 0.05
+
+
+def test_one_rating_moves_a_bias_by_less_than_one_star() -> None:
+    model = factor_model()
+    assert abs(model.fold_in({10: 5.0}).bias) < 1.0
+
+
+def test_ratings_of_unknown_items_count_for_nothing() -> None:
+    model = factor_model(items=5, width=2)
+    nobody = model.fold_in({999: 3.0})
+    assert nobody.bias == 0 and nobody.factors.tolist() == [0, 0]
+    one, two = model.fold_in({13: 4.0}), model.fold_in({999: 1.0, 13: 4.0})
+    assert one.bias == two.bias and np.array_equal(one.factors, two.factors)
+
+
+@pytest.mark.parametrize("prior", [None, Prior(residual_variance=0.5, variances=(0.1, 0.2, 0.3))])
+@pytest.mark.parametrize("regularization", [1.0, 4.0])
+def test_a_profile_is_the_minimum_of_the_documented_sum(
+    prior: Prior | None, regularization: float
+) -> None:
+    """The regression of docs/release-format.md; without a prior, from the assumptions."""
+    model = replace(factor_model(width=2), prior=prior)
+    own = {10: 5.0, 13: 1.5, 22: 4.0, 40: 2.0}
+    items = model.item_profiles
+    rows = [items.ids.to_list().index(item) for item in own]
+    design = np.column_stack([np.ones(4), items.factors[rows].astype(float)])
+    target = np.array([*own.values()]) - 3.0 - items.biases[rows]
+    residual = (RESIDUAL_DEVIATION * 4) ** 2 if prior is None else prior.residual_variance
+    assumed = [(BIAS_DEVIATION * 4) ** 2, *(items.factors.astype(float) ** 2).mean(axis=0)]
+    variances = assumed if prior is None else prior.variances
+    # Least squares of ratings and of the prior's own rows, each over its standard deviation.
+    stacked = np.vstack(
+        [design / residual**0.5, np.diag((regularization / np.array(variances)) ** 0.5)]
+    )
+    aims = np.concatenate([target / residual**0.5, np.zeros(3)])
+    expected = np.linalg.lstsq(stacked, aims)[0]
+    found = model.fold_in(own, regularization=regularization)
+    assert found.bias == pytest.approx(expected[0], rel=1e-6)
+    assert np.allclose(found.factors, expected[1:], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("bad", [6.0, 0.5, float("nan"), "5", None])
+def test_a_rating_off_the_scale_is_refused(bad: object) -> None:
+    with pytest.raises(InvalidParameter):
+        factor_model().fold_in({10: bad})  # type: ignore[dict-item]
+
+
+def test_ratings_that_are_no_mapping_are_refused() -> None:
+    with pytest.raises(InvalidParameter, match="by item id"):
+        factor_model().fold_in([5.0])  # type: ignore[arg-type]
+
+
+def test_a_prior_of_another_width_is_refused() -> None:
+    prior = Prior(residual_variance=1.0, variances=(1.0, 1.0))
+    with pytest.raises(InvalidParameter, match="5 variances"):
+        replace(factor_model(width=4), prior=prior).fold_in({10: 3.0})
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("inf")])
+def test_a_regularization_that_is_not_positive_is_refused(bad: float) -> None:
+    with pytest.raises(InvalidParameter, match="regularization"):
+        factor_model().fold_in({10: 3.0}, regularization=bad)
+
+
+def test_a_model_without_items_cannot_fold_in() -> None:
+    with pytest.raises(InvalidParameter, match="no item profiles"):
+        replace(factor_model(), items=None).fold_in({10: 3.0})

@@ -1,0 +1,110 @@
+"""The best items against sorting all of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taciturn import _core
+from taciturn.model.top_k import Catalogue
+from tests.model.helpers import profiles
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 20),
+    st.integers(1, 200),
+    st.integers(0, 12),
+    st.integers(1, 40),
+    st.booleans(),
+)
+def test_the_kernel_finds_the_best(
+    seed: int, users: int, items: int, width: int, count: int, portable: bool
+) -> None:
+    """Against sorting everything; small whole numbers make many ties, which go to the first."""
+    random = np.random.default_rng(seed)
+    factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
+    biases = random.integers(-2, 3, size=items).astype(np.float32)
+    wanted = random.integers(-2, 3, size=(users, width)).astype(np.float32)
+    mask = random.random((users, items)) < 0.2
+    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
+    columns = np.nonzero(mask)[1].astype(np.int32)
+    count = min(count, items)
+    found = np.empty((users, count), dtype=np.int32)
+    best = np.empty((users, count), dtype=np.float32)
+    catalogue = Catalogue(factors, biases)
+    _core.top_k(
+        catalogue._factors,
+        catalogue._biases,
+        wanted,
+        starts,
+        columns,
+        found,
+        best,
+        0,
+        users,
+        portable,
+    )
+    exact = np.where(mask, -np.inf, wanted @ factors.T + biases)
+    for user in range(users):
+        order = np.lexsort((np.arange(items), -exact[user]))[:count]
+        order = order[exact[user][order] > -np.inf]
+        assert found[user, : len(order)].tolist() == order.tolist()
+        assert (found[user, len(order) :] == -1).all()
+        assert np.array_equal(best[user, : len(order)], exact[user][order])
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("count", [1, 10, 40])
+def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> None:
+    """More items than the kernel takes at a time, most of the best excluded, with many ties."""
+    random = np.random.default_rng(count)
+    users, items, width = 40, 6_000, 5
+    factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
+    wanted = random.integers(-2, 3, size=(users, width)).astype(np.float32)
+    exact = wanted @ factors.T
+    mask = (exact >= np.quantile(exact, 0.95, axis=1)[:, None]) & (random.random(exact.shape) < 0.9)
+    mask[0] = True  # nothing is left
+    mask[1, :-3] = True  # only the last three are
+    exact[mask] = -np.inf
+    catalogue = Catalogue(factors, np.zeros(items, dtype=np.float32))
+    found = np.empty((users, count), dtype=np.int32)
+    _core.top_k(
+        catalogue._factors,
+        catalogue._biases,
+        wanted,
+        np.concatenate([[0], np.cumsum(mask.sum(axis=1))]),
+        np.nonzero(mask)[1].astype(np.int32),
+        found,
+        np.empty((users, count), dtype=np.float32),
+        0,
+        users,
+        portable,
+    )
+    order = np.argsort(-exact, axis=1, kind="stable")[:, :count]
+    there = np.take_along_axis(exact, order, axis=1) > -np.inf
+    assert np.array_equal(found, np.where(there, order, -1))
+
+
+def test_the_kernel_passes_over_what_is_not_a_number() -> None:
+    factors = np.ones((160, 1), dtype=np.float32)
+    factors[:40] = np.nan
+    catalogue = Catalogue(factors, np.zeros(160, dtype=np.float32))
+    starts, none = np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32)
+    user = np.ones((1, 1), dtype=np.float32)
+    found, _ = catalogue.best(user, 10, starts=starts, columns=none, threads=1)
+    assert found.tolist() == [list(range(40, 50))]
+
+
+def test_the_kernel_refuses_what_is_out_of_range() -> None:
+    items = profiles(5, 2, 0)
+    catalogue = Catalogue(items.factors, items.biases)
+    arrays = catalogue._factors, catalogue._biases
+    out = np.empty((1, 2), dtype=np.int32), np.empty((1, 2), dtype=np.float32)
+    for bad in (-1, 16):
+        starts, columns = np.array([0, 1]), np.array([bad], dtype=np.int32)
+        with pytest.raises(IndexError, match="not there"):
+            _core.top_k(*arrays, np.ones((1, 2), dtype=np.float32), starts, columns, *out, 0, 1)
+    starts, columns = np.array([0, 2]), np.array([3, 1], dtype=np.int32)
+    with pytest.raises(ValueError, match="must rise"):
+        _core.top_k(*arrays, np.ones((1, 2), dtype=np.float32), starts, columns, *out, 0, 1)
