@@ -314,7 +314,8 @@ class ExactMean(BiasSolver):
     name: ClassVar[str] = "bias"
 
     def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
-        return replace(super().fit(ratings, budget, session), mean=float(ratings.values().mean()))
+        fit = super().fit(ratings, budget, session)
+        return replace(fit, model=replace(fit.model, mean=float(ratings.values().mean())))
 
 
 @pytest.mark.slow
