@@ -116,25 +116,6 @@ class Recommender:
             if item >= 0
         ]
 
-    def _best(
-        self,
-        model: FactorModel,
-        rows: npt.NDArray[np.int64],
-        count: int,
-        starts: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Item rows and scores of the best items of some user rows; see `Catalogue.best`."""
-        items, scores = self._catalogue.best(
-            model.user_profiles.factors[rows],
-            count,
-            starts=starts,
-            columns=columns,
-            threads=self._threads,
-        )
-        scores += model.offsets_rows(rows)[:, None]
-        return items, scores
-
     def fold_in(self, ratings: Mapping[Id, float]) -> FoldedIn:
         """Profile of a user who is not in the release, from ratings by item id.
 
@@ -169,16 +150,6 @@ class Recommender:
         """Whether users and items have the variances that `deviations` needs."""
         return self._model.has_deviations
 
-    def _pairs(
-        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """User rows and item rows of pairs of ids."""
-        table = self._user_profiles()
-        if len(users) != len(items):
-            raise InvalidParameter("give one item for each user")
-        rows = _rows(_series(users), table.ids, "user")
-        return rows, _rows(_series(items), self._items.ids, "item")
-
     def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
         """Return the items whose profiles point most nearly the same way; scores are cosines."""
         if self._items.factors.shape[1] == 0:
@@ -197,6 +168,35 @@ class Recommender:
             )
             for rank, other in enumerate(order, start=1)
         ]
+
+    def _pairs(
+        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """User rows and item rows of pairs of ids."""
+        table = self._user_profiles()
+        if len(users) != len(items):
+            raise InvalidParameter("give one item for each user")
+        rows = _rows(_series(users), table.ids, "user")
+        return rows, _rows(_series(items), self._items.ids, "item")
+
+    def _best(
+        self,
+        model: FactorModel,
+        rows: npt.NDArray[np.int64],
+        count: int,
+        starts: npt.NDArray[np.int64],
+        columns: npt.NDArray[np.int32],
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Item rows and scores of the best items of some user rows; see `Catalogue.best`."""
+        items, scores = self._catalogue.best(
+            model.user_profiles.factors[rows],
+            count,
+            starts=starts,
+            columns=columns,
+            threads=self._threads,
+        )
+        scores += model.offsets_rows(rows)[:, None]
+        return items, scores
 
     def _user_profiles(self) -> Profiles:
         if self._model.users is None:
