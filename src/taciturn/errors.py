@@ -6,6 +6,7 @@
     ├── InvalidInput        what was given is not usable; nothing was changed
     │   ├── InvalidParameter    a number or option, also a ValueError
     │   └── InvalidDocument     a ledger, certificate or other file
+    ├── OutputError         a file or folder cannot be written: it exists, no permission, full disk
     ├── PrivacyError        going on would break a guarantee; nothing was released
     │   ├── BudgetExceeded      the release would spend more than the budget
     │   └── NoiseReuse          the noise belongs to other data or another release
@@ -32,6 +33,10 @@ class InvalidParameter(InvalidInput, ValueError):
 
 class InvalidDocument(InvalidInput):
     """A ledger, certificate or other file cannot be read as what it should be."""
+
+
+class OutputError(TaciturnError):
+    """A file or folder cannot be written; what existed before is unchanged."""
 
 
 class PrivacyError(TaciturnError):

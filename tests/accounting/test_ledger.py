@@ -27,7 +27,7 @@ from taciturn.accounting.events import (
 )
 from taciturn.accounting.ledger import Ledger, Status, combine
 from taciturn.accounting.units import Unit
-from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.errors import InvalidDocument, InvalidParameter, OutputError
 from tests.accounting.strategies import ledgers
 
 ITEMS = GaussianRelease(
@@ -261,9 +261,9 @@ def test_saving_never_replaces_a_file(tmp_path: Path) -> None:
     file = tmp_path / "ledger.json"
     Ledger([ITEMS]).save(file)
     before = file.read_bytes()
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         Ledger([USERS]).save(file)
-    with pytest.raises(InvalidDocument, match="cannot write"):
+    with pytest.raises(OutputError, match="cannot write"):
         Ledger([USERS]).save(tmp_path / "absent" / "ledger.json")
     assert file.read_bytes() == before
     assert list(tmp_path.iterdir()) == [file]

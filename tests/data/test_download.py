@@ -17,7 +17,7 @@ import pytest
 from taciturn.data import download as module
 from taciturn.data.download import download, file_digest
 from taciturn.data.named import NAMED_SETS, find_archive, load_named, named_set
-from taciturn.errors import DownloadFailed, InvalidDocument
+from taciturn.errors import DownloadFailed, InvalidDocument, OutputError
 from tests.conftest import Command
 
 
@@ -171,14 +171,14 @@ def test_no_address(tmp_path: Path) -> None:
 
 def test_disk_full(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.zip.part").symlink_to("/dev/full")
-    with pytest.raises(DownloadFailed, match=r"is full; make room"):
+    with pytest.raises(OutputError, match="No space left on device; make room"):
         fetch(server, tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()
 
 
 def test_unwritable_target(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DownloadFailed, match="cannot write"):
+    with pytest.raises(OutputError, match="cannot write"):
         fetch(server, tmp_path / "file" / "a.zip")
 
 

@@ -17,7 +17,7 @@ import pytest
 from taciturn.accounting.certificate import Certificate, read_ledger
 from taciturn.accounting.journal import read_journal
 from taciturn.accounting.ledger import Status
-from taciturn.errors import BudgetExceeded, InvalidDocument, NoiseReuse
+from taciturn.errors import BudgetExceeded, InvalidDocument, NoiseReuse, OutputError
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import FORMAT as NOISE_FORMAT
 from taciturn.mechanisms.noise import InsecureTestNoise
@@ -161,10 +161,26 @@ def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
-        with pytest.raises(InvalidDocument, match="No space left"):
+        with pytest.raises(OutputError, match="No space left"):
             folder(tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
     folder(tmp_path / "run").close()
+
+
+def test_a_draft_that_a_kill_left_goes_when_the_run_is_resumed(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    before = sorted(file.name for file in place.path.iterdir())
+    (place.path / ".0123456789abcdef.tmp").write_text("half a state")
+    place.close()
+    RunFolder.resume(tmp_path / "run", data=DATA).close()
+    assert sorted(file.name for file in place.path.iterdir()) == before
+
+
+def test_a_draft_is_erased_with_the_key(tmp_path: Path) -> None:
+    place = folder(tmp_path / "run")
+    (place.path / ".0123456789abcdef.tmp").write_text("half a state")
+    place.erase_key()
+    assert [file.name for file in place.path.iterdir()] == ["ledger.jsonl"]
 
 
 def test_a_folder_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
@@ -176,7 +192,7 @@ def test_a_folder_belongs_to_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
-    with pytest.raises(InvalidDocument, match="exists"):
+    with pytest.raises(OutputError, match="exists already"):
         folder(tmp_path)
     with pytest.raises(InvalidDocument):
         RunFolder.resume(tmp_path / "absent", data=DATA)
@@ -282,7 +298,7 @@ def test_a_full_disk_releases_nothing(tmp_path: Path, room: int) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, limits[1]))
     try:
-        with pytest.raises(InvalidDocument, match="cannot write"):
+        with pytest.raises(OutputError, match="cannot write"):
             door.release(FIXED, NO_VALUES, share=0.1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

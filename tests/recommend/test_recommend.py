@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.errors import InvalidDocument, InvalidParameter, OutputError
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
 from taciturn.recommend.export import Form, export_release
@@ -259,9 +259,9 @@ def test_exports(tmp_path: Path) -> None:
     assert frame.columns == ["item_id", "bias", "factor_0", "factor_1"]
     assert np.array_equal(frame["factor_1"].to_numpy(), fit.model.items.factors[:, 1])
     assert json.loads((tmp_path / "flat" / "facts.json").read_text()) == {"mean": fit.model.mean}
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         export_release(whole, Form.NPZ, tmp_path / "r.npz")
-    with pytest.raises(InvalidDocument, match="cannot write"):
+    with pytest.raises(OutputError, match="cannot write"):
         export_release(whole, Form.NPZ, tmp_path / "no" / "r.npz")
 
 

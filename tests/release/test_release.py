@@ -19,7 +19,13 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import read_ledger
 from taciturn.accounting.ledger import Status
 from taciturn.data.synthetic import synthetic_ratings
-from taciturn.errors import CheckFailed, InvalidDocument, InvalidParameter, TaciturnError
+from taciturn.errors import (
+    CheckFailed,
+    InvalidDocument,
+    InvalidParameter,
+    OutputError,
+    TaciturnError,
+)
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
@@ -31,6 +37,7 @@ from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.contract import Session
 from taciturn.solvers.names import make_solver
 from taciturn.training.train import train
+from tests.failures import fail_link
 from tests.release.helpers import certificate, copy, reseal, small_fit, write_small
 from tests.solvers.helpers import BUDGET, random_ratings
 from tests.solvers.test_contract import small
@@ -219,15 +226,24 @@ def test_a_card_in_other_words_passes_only_with_a_fitting_checksum(tmp_path: Pat
 def test_keys(tmp_path: Path) -> None:
     private, public = make_keys(tmp_path / "k")
     assert private.stat().st_mode & 0o777 == 0o600
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         make_keys(tmp_path / "k")
     for read, wrong in ((read_private_key, public), (read_public_key, private)):
         with pytest.raises(InvalidDocument, match="PEM"):
             read(wrong)
         with pytest.raises(InvalidDocument, match="cannot read"):
             read(tmp_path / "none")
-    with pytest.raises(InvalidDocument, match="cannot write"):
+    with pytest.raises(OutputError, match="no does not exist; make it first"):
         make_keys(tmp_path / "no" / "k")
+
+
+def test_no_private_key_is_left_without_its_public_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_link(monkeypatch, "k.pub")
+    with pytest.raises(OutputError, match="No space left"):
+        make_keys(tmp_path / "k")
+    assert not list(tmp_path.iterdir())
 
 
 def test_pseudonyms_hide_ids_and_order(tmp_path: Path) -> None:
@@ -264,10 +280,10 @@ def test_a_release_without_users(tmp_path: Path) -> None:
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         write_small(tmp_path / "r")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         write_small(tmp_path / "link")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "r"]
 
@@ -341,15 +357,8 @@ def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = small_fit()
-    original = Path.write_bytes
-
-    def full(self: Path, data: bytes) -> int:
-        if self.name == bundle.SUMS:
-            raise OSError(28, "No space left on device")
-        return original(self, data)
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(InvalidDocument, match="No space left"):
+    fail_link(monkeypatch, bundle.SUMS)
+    with pytest.raises(OutputError, match=r"r/SHA256SUMS: No space left on device; make room"):
         write_release(
             fit,
             certificate(fit),

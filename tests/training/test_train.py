@@ -1,7 +1,6 @@
 """Training to a release: interrupted anywhere, it goes on with the same noise or is refused."""
 
 import json
-import os
 import shutil
 import time
 from dataclasses import replace
@@ -17,7 +16,7 @@ from taciturn.accounting.events import GaussianRelease
 from taciturn.accounting.ledger import Status
 from taciturn.data.ratings import Ratings
 from taciturn.data.synthetic import synthetic_ratings
-from taciturn.errors import InvalidDocument, InvalidParameter, NoiseReuse
+from taciturn.errors import InvalidDocument, InvalidParameter, NoiseReuse, OutputError
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise
@@ -26,6 +25,7 @@ from taciturn.solvers import run as solver_run
 from taciturn.solvers.contract import settings
 from taciturn.solvers.names import SOLVERS, make_solver
 from taciturn.training.train import Trained, preview, run_folder, train
+from tests.failures import fail_link
 from tests.solvers.helpers import BUDGET, random_ratings, replaced
 from tests.solvers.test_contract import SMALL, same
 
@@ -161,7 +161,7 @@ def test_other_data_or_another_configuration_is_refused(
 def test_a_run_that_waits_is_not_overrun(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "parts", progress=stop_at(3))
-    with pytest.raises(InvalidDocument, match="--resume"):
+    with pytest.raises(OutputError, match="--resume"):
         go(tmp_path / "parts")
     with pytest.raises(InvalidDocument, match="no interrupted training"):
         go(tmp_path / "other", resume=True)
@@ -176,9 +176,9 @@ def test_a_run_that_released_nothing_leaves_nothing(tmp_path: Path) -> None:
 def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
     for options in ({"output": tmp_path / "there"}, {"output": tmp_path / "no" / "folder"}):
-        with pytest.raises(InvalidDocument, match=r"exists already|does not exist"):
+        with pytest.raises(OutputError, match=r"exists already|does not exist"):
             go(**options)
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         go(tmp_path / "new", "paper", private_items=tmp_path / "there")
     assert (tmp_path / "there").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
@@ -188,12 +188,9 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """The release cannot be written: the run stays, and goes on when it can."""
     whole = go(tmp_path / "whole")
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full)
-        with pytest.raises(InvalidDocument, match="No space left"):
+        fail_link(patch, "users.parquet")
+        with pytest.raises(OutputError, match="parts/users.parquet: No space left"):
             go(tmp_path / "parts")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.run", "whole"]
     seen: list[int] = []
@@ -227,20 +224,19 @@ def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.Mon
         "pseudonyms": tmp_path / "names",
     }
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    for target, name in ((Path, "rename"), (os, "link"), (RunFolder, "erase_key")):
-        output = tmp_path / f"release-{name}"
+    for step in ("release", "delivery", "erasure"):
+        output = tmp_path / f"release-{step}"
         with monkeypatch.context() as patch:
-            patch.setattr(target, name, fail)
-            if name == "rename":  # which also puts a new run folder in its place
-                patch.undo()
-                patch.setattr("taciturn.release.write._write_folder", fail)
-            elif name == "link":
-                patch.undo()
-                patch.setattr("taciturn._internal.files.os.link", fail_private(os.link, fail))
-            with pytest.raises((InvalidDocument, OSError)):
+            if step == "release":
+                patch.setattr("taciturn.release.write.write_folder", fail)
+            elif step == "delivery":
+                fail_link(patch, "items", "names")
+            else:
+                patch.setattr(RunFolder, "erase_key", fail)
+            with pytest.raises((OutputError, OSError)):
                 go(output, "paper", **options)
         go(output, "paper", resume=True, **options)
         names = pl.read_parquet(tmp_path / "names")["pseudonym"].sort().to_list()
@@ -248,11 +244,6 @@ def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.Mon
         for path in ("items", "names"):
             (tmp_path / path).unlink()
         assert not run_folder(output).exists()
-
-
-def fail_private(original: Any, fail: Any) -> Any:
-    """Return a link that fails for the private files of a training."""
-    return lambda one, two: fail() if Path(two).name in ("items", "names") else original(one, two)
 
 
 def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +254,7 @@ def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.Monkey
         raise RuntimeError("crash")
 
     with monkeypatch.context() as patch:
-        patch.setattr("taciturn.training.train.deliver", crash)
+        patch.setattr("taciturn.training.train.move_private", crash)
         with pytest.raises(RuntimeError):
             go(tmp_path / "r", **options)
     with pytest.raises(InvalidDocument, match="still wait"):
@@ -280,7 +271,7 @@ def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "release")
     folder.mkdir()
     (folder / "thesis.txt").write_text("years of work")
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         go(tmp_path / "release", resume=True)
     assert (folder / "thesis.txt").read_text() == "years of work"
 
@@ -388,7 +379,7 @@ def test_cut_off_between_release_and_clean_up(
     again = go(tmp_path / "release", resume=True)
     assert again.fit is None and again.certificate.run == read_ledger(tmp_path / "release").run
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         go(tmp_path / "release", resume=True)
 
 
@@ -397,7 +388,7 @@ def test_the_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "other", progress=stop_at(3))
     run_folder(tmp_path / "other").rename(run_folder(tmp_path / "release"))
-    with pytest.raises(InvalidDocument, match="exists already"):
+    with pytest.raises(OutputError, match="exists already"):
         go(tmp_path / "release", resume=True)
     assert (run_folder(tmp_path / "release") / "key.json").exists()
 
@@ -407,7 +398,7 @@ def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
 
     def second(done: int, total: int) -> None:
         if done == 2:
-            with pytest.raises(InvalidDocument, match="interrupted training"):
+            with pytest.raises(OutputError, match="interrupted training"):
                 go(tmp_path / "release")
             with pytest.raises(NoiseReuse, match="another process"):
                 go(tmp_path / "release", resume=True)

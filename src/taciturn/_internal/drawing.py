@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import strict_json
-from taciturn._internal.files import replace_file
+from taciturn._internal.files import write_file
 from taciturn._internal.optional import require
 
 # Colours that people with colour blindness can tell apart (Okabe and Ito).
@@ -45,5 +45,5 @@ def write_drawn(
     }
     paths = [stem.with_name(f"{stem.name}.{ending}") for ending in contents]
     for path, content in zip(paths, contents.values(), strict=True):
-        replace_file(path, content, is_private=is_private)
+        write_file(path, content, is_private=is_private, replace=True)
     return paths

@@ -1,29 +1,84 @@
-"""Files that must reach the disk, whole or not at all."""
+"""The one way to write files: whole or not at all, on disk before the call returns.
 
+A file or folder is made under a temporary name beside its place, synced, and then given its name.
+Nothing that exists is overwritten unless the caller says so, and a failure leaves nothing behind.
+A path that cannot be written raises `OutputError`. Only the journal of a run and a download that
+can be resumed append to their files; they share `append` and `output_error` with the rest.
+"""
+
+import errno
 import os
+import re
 import secrets
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from taciturn.errors import InvalidDocument, InvalidInput
+from taciturn.errors import OutputError
+
+_DRAFT = re.compile(r"\.[0-9a-f]{16}\.tmp")
+
+_PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
+
+_ADVICE = {
+    errno.ENOENT: "make its folder first",
+    errno.ENOTDIR: "choose another place: its parent is not a folder",
+    errno.EISDIR: "choose a file name: a folder is there",
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EPERM: "choose a folder that you may write to",
+    errno.EROFS: "choose a folder that you may write to",
+    errno.ENOSPC: "make room on that disk, then run it again",
+    errno.EDQUOT: "make room on that disk, then run it again",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+
+def output_error(path: Path, error: OSError | ValueError) -> OutputError:
+    """Error for a path that cannot be written: the path, the system's reason and what to do."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code == errno.EEXIST:
+        return OutputError(f"{path} exists already and is never overwritten; choose another name")
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    advice = _ADVICE.get(code or 0, "choose another place")
+    return OutputError(f"cannot write {path}: {reason}; {advice}")
+
+
+@contextmanager
+def reported(path: Path) -> Iterator[None]:
+    """Turn errors of the system into an `OutputError` about `path`."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise output_error(path, error) from None
+
+
+def check_absent(path: str | Path) -> Path:
+    """Absolute path of a new file or folder; raises if it exists or its parent folder does not."""
+    path = Path(path).absolute()
+    if os.path.lexists(path):
+        raise output_error(path, FileExistsError(errno.EEXIST, ""))
+    if not path.parent.is_dir():
+        problem = "is not a folder" if path.parent.exists() else "does not exist; make it first"
+        raise OutputError(f"cannot write {path}: the folder {path.parent} {problem}")
+    return path
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make a folder if it is not there, and raise unless files can be written to it."""
+    """Make a folder if it does not exist; raise unless files can be written to it."""
     if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder} is a file, not a folder; choose another place")
-    probe = folder / f".{secrets.token_hex(8)}.tmp"
-    try:
+        raise OutputError(f"cannot write to {folder}: it is a file, not a folder; choose another")
+    with reported(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"cannot write to the folder {folder}: {reason}") from None
+        probe = _draft_beside(folder / "probe")
+        try:
+            probe.touch(exist_ok=False)
+        finally:
+            probe.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:
-    """Return when a file, or the list of a folder, has reached the disk."""
+    """Wait until a file, or the list of files in a folder, has reached the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -31,36 +86,126 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def deliver(source: Path, target: Path) -> None:
-    """Put a private file in its place, readable by its owner only, unless something is there."""
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
+def write_file(
+    path: str | Path, content: bytes, *, is_private: bool = False, replace: bool = False
+) -> None:
+    """Write a file in one step.
+
+    Parameters
+    ----------
+    path, content
+        The file and all of its bytes.
+    is_private
+        Make it readable by its owner only.
+    replace
+        Take the place of a file of that name, which stays whole until then. Otherwise an existing
+        path is refused.
+    """
+    path = Path(path)
+    with reported(path):
+        draft = _draft_beside(path)
         try:
-            draft.touch(mode=0o600, exist_ok=False)
-            shutil.copyfile(source, draft)
-            sync(draft)
-            os.link(draft, target)
+            append(draft, content, is_new=True, is_private=is_private)
+            if replace:
+                draft.replace(path)
+            else:
+                _link_new(draft, path)
         finally:
             draft.unlink(missing_ok=True)
-        sync(target.parent)
-        source.unlink()
-    except OSError as error:
-        raise InvalidDocument(f"cannot write {target}: {error.strerror}") from None
+        sync(path.parent)
 
 
-def replace_file(path: Path, content: bytes, *, is_private: bool = False) -> None:
-    """Write a file in one step, so that an older one of the name stays whole on failure.
+def write_folder(
+    path: str | Path,
+    fill: Callable[[Path], None],
+    *,
+    draft: Path | None = None,
+    is_private: bool = False,
+) -> None:
+    """Make a folder in one step.
 
-    A private one is readable by its owner only.
+    Parameters
+    ----------
+    path
+        The folder; it must not exist.
+    fill
+        Called with the draft folder, to write files to it.
+    draft
+        Where to put it together, on the same disk; what a crash left there is removed. Default: a
+        temporary name beside `path`.
+    is_private
+        Make it accessible to its owner only.
     """
-    temporary = path.with_name(f".{secrets.token_hex(8)}.tmp")
+    path = check_absent(path)
+    with reported(path):
+        draft = draft or _draft_beside(path)
+        if draft.exists():
+            shutil.rmtree(draft)
+        draft.mkdir(mode=_PRIVATE_FOLDER if is_private else 0o777)
     try:
+        fill(draft)
+        for file in (*draft.iterdir(), draft):
+            sync(file)
+        check_absent(path)  # a rename would take the place of an empty folder
+        draft.rename(path)
+        sync(path.parent)
+    except OutputError as error:
+        # The user knows the folder by its final name.
+        raise OutputError(str(error).replace(str(draft), str(path))) from None
+    except OSError as error:
+        raise output_error(path, error) from None
+    finally:
+        if draft.exists():
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+def move_private(source: Path, target: Path) -> None:
+    """Move a finished private file to a new path, which may be on another disk.
+
+    It stays readable by its owner only, and `source` is there until `target` has reached the disk.
+    """
+    with reported(target):
+        write_file(target, source.read_bytes(), is_private=True)
+        source.unlink()
+
+
+def append(path: Path, content: bytes, *, is_new: bool = False, is_private: bool = False) -> None:
+    """Append to a file, or to a new one, and wait until it has reached the disk.
+
+    If it cannot be written whole, the file keeps its former content. Raises `OSError`.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT | os.O_EXCL if is_new else 0)
+    handle = os.open(path, flags, _PRIVATE_FILE if is_private else 0o666)
+    try:
+        size = os.fstat(handle).st_size
+        rest = memoryview(content)
         try:
-            temporary.touch(mode=0o600 if is_private else 0o666, exist_ok=False)
-            temporary.write_bytes(content)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"cannot write {path}: {reason}") from None
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+            os.fsync(handle)
+        except OSError:
+            os.ftruncate(handle, size)
+            raise
+    finally:
+        os.close(handle)
+
+
+def drafts(folder: Path) -> list[Path]:
+    """Temporary files in a folder: if nobody writes there, a killed process left them."""
+    return [file for file in folder.iterdir() if _DRAFT.fullmatch(file.name)]
+
+
+def _draft_beside(path: Path) -> Path:
+    return path.with_name(f".{secrets.token_hex(8)}.tmp")
+
+
+def _link_new(draft: Path, path: Path) -> None:
+    """Give a finished file its name, unless something has that name."""
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP):
+            raise
+        # A file system without hard links: take the name first, then put the file there.
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE))
+        draft.replace(path)

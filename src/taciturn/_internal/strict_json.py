@@ -2,11 +2,10 @@
 
 import json
 import math
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
+from taciturn._internal import files
 from taciturn.errors import InvalidDocument
 
 SIZE_MAX = 256 * 1024 * 1024
@@ -53,23 +52,8 @@ def read(path: Path) -> Any:
 
 
 def write(path: Path, document: object) -> None:
-    """Write `document` to `path` atomically, refusing to replace an existing file."""
-    text = dumps(document)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        # Mode "x" creates with the permissions of any new file, and never follows a link.
-        with temporary.open("x", encoding="utf-8") as file:
-            try:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-                os.link(temporary, path)
-            finally:
-                temporary.unlink()
-    except FileExistsError:
-        raise InvalidDocument(f"{path} exists already; choose another name") from None
-    except (OSError, ValueError) as error:
-        raise InvalidDocument(f"cannot write {path}: {_reason(error)}") from None
+    """Write `document` to a new file."""
+    files.write_file(path, dumps(document).encode())
 
 
 def _reason(error: Exception) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import strict_json
+from taciturn._internal.files import reported
 from taciturn.accounting.ledger import FORMAT, VERSION, Ledger
 from taciturn.errors import InvalidDocument
 
@@ -34,10 +35,8 @@ def read_lines(path: Path, *, repair: bool) -> list[Any]:
     if not whole:
         raise InvalidDocument(f"{path} is empty; begin a new run")
     if repair and len(whole) < len(content):
-        try:
+        with reported(path):
             os.truncate(path, len(whole))
-        except OSError as error:
-            raise InvalidDocument(f"cannot mend {path}: {error.strerror}") from None
     try:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:

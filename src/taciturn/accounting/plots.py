@@ -3,7 +3,7 @@
 import io
 from pathlib import Path
 
-from taciturn._internal.files import replace_file
+from taciturn._internal.files import write_file
 from taciturn._internal.optional import require
 from taciturn.accounting.accounts import ACCOUNTANTS, account
 from taciturn.errors import InvalidParameter
@@ -46,7 +46,7 @@ def plot_accountants(path: str | Path, ratios: list[tuple[float, int]], delta: f
     axes.legend()
     drawn = io.BytesIO()
     figure.savefig(drawn, format=path.suffix.lower().lstrip("."), dpi=150)
-    replace_file(path, drawn.getvalue())
+    write_file(path, drawn.getvalue(), replace=True)
 
 
 def _counts(total: int) -> list[int]:

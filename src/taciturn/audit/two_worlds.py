@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from taciturn import _core
 from taciturn._internal import strict_json, validate
-from taciturn._internal.files import prepare_folder, replace_file
+from taciturn._internal.files import prepare_folder, write_file
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.accounting import gaussian
 from taciturn.audit import bounds
@@ -241,7 +241,7 @@ def _rows(
         found[task.name] = rows
         if folder is not None:
             content = json.dumps(rows.tolist()).encode()
-            replace_file(folder / "runs" / task.name, content, is_private=True)
+            write_file(folder / "runs" / task.name, content, is_private=True, replace=True)
         done += task.count
         progress(done, total, (done - before) / (total - before))
 

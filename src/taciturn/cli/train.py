@@ -194,10 +194,10 @@ def train(
     json: Json = False,
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
+    from taciturn._internal.files import check_absent
     from taciturn.accounting.certificate import delta_warning
     from taciturn.accounting.units import Unit
     from taciturn.errors import InvalidParameter, TaciturnError
-    from taciturn.release.write import check_absent
     from taciturn.solvers.names import make_solver, unit_option
     from taciturn.training.train import preview, run_folder, users_in_release
     from taciturn.training.train import train as run_training

@@ -1,6 +1,5 @@
 """Downloads: resumed where they were interrupted, kept only if the checksum is right."""
 
-import errno
 import hashlib
 import time
 import urllib.error
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 
+from taciturn._internal.files import output_error, prepare_folder, sync
 from taciturn.errors import DownloadFailed
 
 ATTEMPTS = 4
@@ -31,11 +31,11 @@ def download(
 
     Bytes are collected beside it in `target`.part, from where an interrupted download goes on, now
     or at the next call. The file appears under its name only when all `checksums`, by the name of
-    their algorithm, are right; otherwise nothing is kept.
+    their algorithm, are right; otherwise nothing is kept. After a full disk it can be resumed too.
     """
     part = target.with_name(target.name + ".part")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        prepare_folder(target.parent)
         for attempt in range(ATTEMPTS):
             try:
                 _fetch(url, part, progress)
@@ -59,14 +59,11 @@ def download(
                     f"what {url} sent has another {algorithm} checksum than it should; nothing was "
                     "kept; try again, or put a good archive into a folder named by TACITURN_DATA"
                 )
+        sync(part)
         part.replace(target)
+        sync(target.parent)
     except OSError as error:
-        if error.errno == errno.ENOSPC:
-            raise DownloadFailed(
-                f"the disk with {target.parent} is full; make room and try again, the download "
-                "goes on where it stopped"
-            ) from None
-        raise DownloadFailed(f"cannot write {target}: {error.strerror}") from None
+        raise output_error(target, error) from None
     except ValueError:
         raise DownloadFailed(f"{url} is no address; check TACITURN_MIRROR") from None
 

@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from taciturn._internal import strict_json, validate
-from taciturn._internal.files import prepare_folder, replace_file
+from taciturn._internal.files import prepare_folder, write_file
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -235,7 +235,7 @@ def run_comparison(
         fit, status = _fit(solvers[cell], cell, plan, split[1], threads)
         measured = accuracy(fit, split[1], split[2], threads)
         document = asdict(cell) | asdict(measured) | {"status": status}
-        replace_file(paths[cell], json.dumps(document).encode())
+        write_file(paths[cell], json.dumps(document).encode(), replace=True)
         found[cell] = measured, status
     progress(len(found), len(found), 1.0)
     known = {cell: each for cell, each in found.items() if each is not None}

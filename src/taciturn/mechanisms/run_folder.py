@@ -13,13 +13,11 @@ not booked yet, so no noise was drawn for it, and it is cut off when the run is 
 that lacks an event whose noise was used is refused.
 """
 
-import errno
 import fcntl
 import hashlib
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,15 +26,15 @@ from taciturn._internal import files, strict_json
 from taciturn.accounting.events import Event, Noise, event_to_dict
 from taciturn.accounting.journal import read_journal, read_lines
 from taciturn.accounting.ledger import FORMAT, VERSION, Ledger
-from taciturn.errors import InvalidDocument, NoiseReuse
+from taciturn.errors import InvalidDocument, NoiseReuse, OutputError
 from taciturn.mechanisms.noise import FORMAT as NOISE_FORMAT
 from taciturn.mechanisms.noise import NoiseSource, SecureNoise, _restored, check_source
 
 _BINDING = 2**47
 """Event number that stands for the whole run in a fingerprint; no run has that many events."""
 
-SECRET = ("key.json", "uses.jsonl", "state", "state.new")
-"""What is erased when a run completes."""
+SECRET = ("key.json", "uses.jsonl", "state")
+"""Files that are erased when a run completes, together with drafts of them."""
 
 TOGETHER_MAX = 3
 """Most events of one joint release."""
@@ -80,35 +78,33 @@ class RunFolder:
         noise = noise or SecureNoise()
         check_source(noise)
         ledger, start = Ledger(), secrets.randbits(128)
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        key = {
+            "run": ledger.run,
+            "noise": noise.kind,
+            "format": NOISE_FORMAT,
+            "key": noise._secret().hex(),
+            "data": noise._fingerprint(_BINDING, *data),
+            "start": f"{start:x}",
+        }
+        contents: dict[str, dict[str, Any]] = {
+            "ledger.jsonl": {"format": FORMAT, "version": VERSION, "run": ledger.run},
+            "uses.jsonl": {"run": ledger.run},
+            "key.json": key,
+        }
+        locks: list[int] = []
+
+        def fill(draft: Path) -> None:
+            locks.append(_lock(draft))  # held before anybody can find the folder
+            for name, content in contents.items():
+                files.write_file(draft / name, _lines(content), is_private=True)
+
         try:
-            if path.exists():
-                raise FileExistsError(errno.EEXIST, "it exists already")
-            draft.mkdir(mode=0o700)
-            lock = _lock(draft)
-            try:
-                header = {"format": FORMAT, "version": VERSION, "run": ledger.run}
-                _append(draft / "ledger.jsonl", header, new=True)
-                _append(draft / "uses.jsonl", {"run": ledger.run}, new=True)
-                key = {
-                    "run": ledger.run,
-                    "noise": noise.kind,
-                    "format": NOISE_FORMAT,
-                    "key": noise._secret().hex(),
-                    "data": noise._fingerprint(_BINDING, *data),
-                    "start": f"{start:x}",
-                }
-                _append(draft / "key.json", key, new=True)
-                files.sync(draft)
-                draft.rename(path)
-                files.sync(path.parent)
-            except BaseException:
+            files.write_folder(path, fill, is_private=True)
+        except BaseException:
+            for lock in locks:
                 os.close(lock)
-                shutil.rmtree(draft, ignore_errors=True)
-                raise
-        except OSError as error:
-            raise InvalidDocument(f"cannot make the run folder {path}: {error.strerror}") from None
-        return cls(path, lock, ledger, noise, {}, start)
+            raise
+        return cls(path, locks[0], ledger, noise, {}, start)
 
     @classmethod
     def resume(cls, path: str | Path, *, data: list[bytes | memoryview]) -> "RunFolder":
@@ -121,6 +117,9 @@ class RunFolder:
             ledger = read_journal(path / "ledger.jsonl", repair=True)
             noise, start = _read_key(path, ledger.run, data)
             uses = _read_uses(path / "uses.jsonl", ledger)
+            with files.reported(path):
+                for draft in files.drafts(path):
+                    draft.unlink()
         except BaseException:
             os.close(lock)
             raise
@@ -158,17 +157,8 @@ class RunFolder:
     def save_state(self, position: int, content: bytes) -> None:
         """Keep what a solver needs to go on after `position` events, in place of what was kept."""
         self._check_held()
-        draft, file = self.path / "state.new", self.path / "state"
-        try:
-            draft.touch(mode=0o600)
-            with draft.open("wb") as stream:
-                stream.write(_state_header(position, content) + content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            draft.replace(file)
-            files.sync(self.path)
-        except OSError as error:
-            raise InvalidDocument(f"cannot write {file}: {error.strerror}") from None
+        framed = _state_header(position, content) + content
+        files.write_file(self.path / "state", framed, is_private=True, replace=True)
 
     def read_state(self) -> tuple[int, bytes] | None:
         """Return what `save_state` kept, or None if there is nothing whole that fits the ledger.
@@ -206,8 +196,7 @@ class RunFolder:
 def erase(path: Path) -> None:
     """Overwrite and remove what is secret; can be repeated after a crash."""
     try:
-        for name in SECRET:
-            file = path / name
+        for file in [*(path / name for name in SECRET), *files.drafts(path)]:
             if not file.exists():
                 continue
             with file.open("r+b") as stream:
@@ -217,7 +206,9 @@ def erase(path: Path) -> None:
             file.unlink()
         files.sync(path)
     except OSError as error:
-        raise InvalidDocument(f"cannot erase the key in {path}: {error.strerror}") from None
+        raise OutputError(
+            f"cannot erase the noise key in {path}: {error.strerror}; resume the run to try again"
+        ) from None
 
 
 def _lock(path: Path) -> int:
@@ -290,26 +281,12 @@ def _state_header(position: int, content: bytes) -> bytes:
     return b"%d %s\n" % (position, digest.hexdigest().encode())
 
 
-def _append(path: Path, *documents: dict[str, Any], new: bool = False) -> None:
-    """Append a line for each document to a file, or to a new one.
+def _append(path: Path, *documents: dict[str, Any]) -> None:
+    """Append a line for each document to a file; returns when they have reached the disk."""
+    with files.reported(path):
+        files.append(path, _lines(*documents))
 
-    Returns when they have reached the disk.
-    """
+
+def _lines(*documents: dict[str, Any]) -> bytes:
     lines = [json.dumps(each, ensure_ascii=False, allow_nan=False) + "\n" for each in documents]
-    try:
-        mode = os.O_CREAT | os.O_EXCL if new else 0
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | mode, 0o600)
-        try:
-            size = os.fstat(handle).st_size
-            try:
-                data = "".join(lines).encode()
-                while data:
-                    data = data[os.write(handle, data) :]
-                os.fsync(handle)
-            except OSError:
-                os.ftruncate(handle, size)
-                raise
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise InvalidDocument(f"cannot write {path}: {error.strerror}") from None
+    return "".join(lines).encode()

@@ -9,8 +9,10 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import strict_json
+from taciturn._internal.encode import npz_bytes, parquet_bytes
+from taciturn._internal.files import check_absent, write_file, write_folder
 from taciturn._internal.optional import require
-from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.errors import InvalidParameter
 from taciturn.model.profiles import Profiles
 from taciturn.recommend.serve import Recommender
 from taciturn.release.bundle import Release
@@ -37,23 +39,18 @@ def export_release(release: Release, form: Form, output: str | Path) -> dict[str
       what is assumed of a person, if there are any;
     - `ann`: a folder with a Voyager index of the items for inner products, and their ids.
     """
-    output = Path(output).absolute()
-    if output.exists():
-        raise InvalidDocument(f"{output} exists already, and is never overwritten; choose another")
+    output = check_absent(output)
     sides = {"user": release.model.users, "item": release.model.items}
     tables = {role: table for role, table in sides.items() if table is not None}
-    try:
-        if form is Form.PARQUET:
-            return _to_parquet(release, tables, output)
-        if form is Form.NPZ:
-            return _to_npz(release, tables, output)
-        return _to_ann(release, output)
-    except OSError as error:
-        raise InvalidDocument(f"cannot write {output}: {error.strerror}") from None
+    if form is Form.PARQUET:
+        return _to_parquet(release, tables, output)
+    if form is Form.NPZ:
+        return _to_npz(release, tables, output)
+    return _to_ann(release, output)
 
 
 def _to_parquet(release: Release, tables: dict[str, Profiles], output: Path) -> dict[str, Any]:
-    output.mkdir()
+    contents: dict[str, bytes] = {}
     for role, table in tables.items():
         columns = {f"{role}_id": table.ids, "bias": pl.Series(table.biases)}
         for number in range(table.factors.shape[1]):
@@ -62,11 +59,12 @@ def _to_parquet(release: Release, tables: dict[str, Profiles], output: Path) -> 
             columns["bias_variance"] = pl.Series(table.bias_variances)
             for number in range(table.variances.shape[1]):
                 columns[f"variance_{number}"] = pl.Series(table.variances[:, number])
-        pl.DataFrame(columns).write_parquet(output / f"{role}s.parquet")
+        contents[f"{role}s.parquet"] = parquet_bytes(pl.DataFrame(columns))
     facts = model_to_dict(release.model)
     del facts["scale"]
-    strict_json.write(output / "facts.json", facts)
-    return {"files": [*(f"{role}s.parquet" for role in tables), "facts.json"]}
+    contents["facts.json"] = strict_json.dumps(facts).encode()
+    _write_files(output, contents)
+    return {"files": list(contents)}
 
 
 def _to_npz(release: Release, tables: dict[str, Profiles], output: Path) -> dict[str, Any]:
@@ -86,8 +84,7 @@ def _to_npz(release: Release, tables: dict[str, Profiles], output: Path) -> dict
     if prior is not None:
         arrays["prior_residual_variance"] = np.array(prior.residual_variance)
         arrays["prior_variances"] = np.array(prior.variances)
-    with output.open("xb") as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
+    write_file(output, npz_bytes(arrays))
     return {"arrays": sorted(arrays)}
 
 
@@ -102,11 +99,18 @@ def _to_ann(release: Release, output: Path) -> dict[str, Any]:
         voyager.Space.InnerProduct, num_dimensions=vectors.shape[1], M=24, ef_construction=400
     )
     index.add_items(vectors, num_threads=1)
-    output.mkdir()
-    index.save(str(output / "items.voyager"))
-    strict_json.write(output / "item_ids.json", items.ids.to_list())
+    ids = strict_json.dumps(items.ids.to_list()).encode()
+    _write_files(output, {"items.voyager": index.as_bytes(), "item_ids.json": ids})
     facts = {"items": len(items), "recall_at_10": _recall(release, index)}
     return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _write_files(output: Path, contents: dict[str, bytes]) -> None:
+    def fill(folder: Path) -> None:
+        for name, content in contents.items():
+            write_file(folder / name, content)
+
+    write_folder(output, fill)
 
 
 def _recall(release: Release, index: Any) -> float | None:

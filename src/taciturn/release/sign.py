@@ -1,6 +1,5 @@
 """Ed25519 signatures of releases: who vouches for one."""
 
-import os
 from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature
@@ -8,6 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from taciturn._internal import strict_json
+from taciturn._internal.files import check_absent, write_file
 from taciturn.errors import CheckFailed, InvalidDocument
 
 FORMAT = "taciturn-signature"
@@ -31,16 +31,14 @@ def make_keys(path: str | Path) -> tuple[Path, Path]:
     shared = key.public_key().public_bytes(
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
+    for file in (private, public):
+        check_absent(file)
+    write_file(private, secret, is_private=True)
     try:
-        for file in (private, public):
-            if os.path.lexists(file):
-                raise InvalidDocument(f"{file} exists already, and is never overwritten")
-        for file, content, mode in ((private, secret, 0o600), (public, shared, 0o644)):
-            handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-    except OSError as error:
-        raise InvalidDocument(f"cannot write {error.filename}: {error.strerror}") from None
+        write_file(public, shared)
+    except BaseException:
+        private.unlink()
+        raise
     return private, public
 
 

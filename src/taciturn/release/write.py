@@ -1,12 +1,7 @@
 """Writing a release: whole or not at all, and never over another. See docs/release-format.md."""
 
-import errno
 import hashlib
-import io
-import os
 import secrets
-import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +10,9 @@ import numpy as np
 import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from taciturn._internal import files, strict_json
+from taciturn._internal import strict_json
+from taciturn._internal.encode import parquet_bytes
+from taciturn._internal.files import write_file, write_folder
 from taciturn._version import __version__
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
@@ -73,7 +70,6 @@ def write_release(
         Signs the release.
     """
     path = Path(path).absolute()
-    draft = draft or path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     names = None
     if users_out is UsersOut.PSEUDONYMS and pseudonyms is None:
         raise InvalidDocument("pseudonyms need a private file for their map")
@@ -97,7 +93,7 @@ def write_release(
 
     def fill(folder: Path) -> None:
         for name, (profiles, id_name) in tables.items():
-            (folder / name).write_bytes(_parquet(profiles_to_frame(profiles, id_name)))
+            write_file(folder / name, parquet_bytes(profiles_to_frame(profiles, id_name)))
         document = {
             "format": bundle.FORMAT,
             "version": bundle.VERSION,
@@ -106,16 +102,16 @@ def write_release(
         }
         strict_json.write(folder / bundle.CERTIFICATE, document)
         card = card_text(certificate, facts, model)
-        (folder / bundle.CARD).write_text(card, encoding="utf-8")
+        write_file(folder / bundle.CARD, card.encode())
         sums = checksums(folder)
-        (folder / bundle.SUMS).write_bytes(sums)
+        write_file(folder / bundle.SUMS, sums)
         if key is not None:
-            (folder / bundle.SIGNATURE).write_text(signature(key, sums), encoding="utf-8")
+            write_file(folder / bundle.SIGNATURE, signature(key, sums).encode())
 
     if names is not None and pseudonyms is not None:
-        write_private(names, pseudonyms)
+        write_file(pseudonyms, parquet_bytes(names), is_private=True)
     try:
-        _write_folder(path, draft, fill)
+        write_folder(path, fill, draft=draft)
     except BaseException:
         if names is not None and pseudonyms is not None:
             Path(pseudonyms).unlink()
@@ -146,35 +142,8 @@ def write_private_items(fit: Fit, path: str | Path) -> Path:
     """
     if fit.private_items is None:
         raise InvalidDocument(f"{fit.solver} has no private item profiles: they are in the release")
-    return write_private(profiles_to_frame(fit.private_items, "item_id"), path)
-
-
-def write_private(table: pl.DataFrame, path: str | Path) -> Path:
-    """Write a table to a new Parquet file that only its owner can read."""
     path = Path(path).absolute()
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(_parquet(table))
-                stream.flush()
-                os.fsync(stream.fileno())
-        except BaseException:
-            path.unlink()
-            raise
-    except OSError as error:
-        raise InvalidDocument(f"cannot write {path}: {error.strerror}") from None
-    return path
-
-
-def check_absent(path: str | Path) -> Path:
-    """Return an absolute path to write to, or raise if something is there already."""
-    path = Path(path).absolute()
-    if os.path.lexists(path):
-        raise InvalidDocument(f"{path} exists already, and is never overwritten; choose another")
-    if not path.parent.is_dir():
-        lack = "is not a folder" if path.parent.exists() else "does not exist; make it first"
-        raise InvalidDocument(f"the folder {path.parent} {lack}")
+    write_file(path, parquet_bytes(profiles_to_frame(fit.private_items, "item_id")), is_private=True)
     return path
 
 
@@ -187,29 +156,3 @@ def _renamed(users: Profiles) -> tuple[Profiles, pl.DataFrame]:
     return renamed, pl.DataFrame({"user_id": users.ids, "pseudonym": pseudonyms})
 
 
-def _write_folder(path: Path, draft: Path, fill: Callable[[Path], None]) -> None:
-    """Make a folder that `fill` fills, durably and all at once."""
-    try:
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, "it exists already")
-        if draft.exists():
-            shutil.rmtree(draft)  # a crash left it
-        draft.mkdir()
-        try:
-            fill(draft)
-            for file in (*draft.iterdir(), draft):
-                files.sync(file)
-            draft.rename(path)
-            files.sync(path.parent)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-    except OSError as error:
-        raise InvalidDocument(f"cannot write the release {path}: {error.strerror}") from None
-
-
-def _parquet(table: pl.DataFrame) -> bytes:
-    """Return a table as a Parquet file; writing it here tells what is wrong with the disk."""
-    content = io.BytesIO()
-    table.write_parquet(content)
-    return content.getvalue()

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from taciturn._internal import strict_json
-from taciturn._internal.files import replace_file
+from taciturn._internal.files import write_file
 from taciturn.data.download import file_digest
 from taciturn.data.named import cache_folder, locate
 from taciturn.data.ratings import Ratings
@@ -192,7 +192,7 @@ def keep(cell: Cell, trace: Trace) -> None:
     """Keep the result of a cell, in one step."""
     document = {"cell": asdict(cell)} | asdict(trace)
     key = cell.key(data_digest(cell.paper_set.source))
-    replace_file(cells_folder() / f"{key}.json", json.dumps(document).encode())
+    write_file(cells_folder() / f"{key}.json", json.dumps(document).encode(), replace=True)
 
 
 def cost(cell: Cell, iterations: int) -> float:

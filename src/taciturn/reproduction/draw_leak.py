@@ -7,7 +7,7 @@ import numpy as np
 
 from taciturn._internal import strict_json
 from taciturn._internal.drawing import canvas, saved
-from taciturn._internal.files import replace_file
+from taciturn._internal.files import prepare_folder, write_file
 from taciturn.audit.counterexample import counterexample
 from taciturn.reproduction.leak import ItemLeak, Leak
 from taciturn.reproduction.published import DELTA
@@ -17,10 +17,10 @@ _ORIGINAL, _CHANGED, _CLAIM = "#0072B2", "#D55E00", "#000000"
 
 def write_leak(folder: Path, leak: Leak) -> None:
     """Write leak.png, leak.svg and leak.json; older ones are replaced."""
-    folder.mkdir(parents=True, exist_ok=True)
+    prepare_folder(folder)
     for ending, content in draw_leak(leak).items():
-        replace_file(folder / f"leak.{ending}", content)
-    replace_file(folder / "leak.json", strict_json.dumps(leak.to_dict()).encode())
+        write_file(folder / f"leak.{ending}", content, replace=True)
+    write_file(folder / "leak.json", strict_json.dumps(leak.to_dict()).encode(), replace=True)
 
 
 def draw_leak(leak: Leak) -> dict[str, bytes]:

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from taciturn._internal import strict_json
-from taciturn._internal.files import replace_file
+from taciturn._internal.files import write_file
 from taciturn._internal.html import page, picture, table
 from taciturn._version import __version__
 from taciturn.errors import InvalidDocument
@@ -40,7 +40,7 @@ def write_report(folder: Path, results: Sequence[Reproduced]) -> Path:
         f"<p class='note'>Written by taciturn {__version__}.</p>",
     ]
     path = folder / "report.html"
-    replace_file(path, page("The paper, reproduced", parts))
+    write_file(path, page("The paper, reproduced", parts), replace=True)
     return path
 
 

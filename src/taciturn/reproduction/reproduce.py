@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import strict_json
-from taciturn._internal.files import prepare_folder, replace_file
+from taciturn._internal.files import prepare_folder, write_file
 from taciturn._internal.optional import require
 from taciturn._version import __version__
 from taciturn.data.named import load_named
@@ -144,8 +144,8 @@ def _write(result: Reproduced) -> None:
         "points": [point.to_dict() for point in result.points],
     }
     for ending, content in draw_figure(result.figure, result.points, _subtitle(result)).items():
-        replace_file(result.path(ending), content)
-    replace_file(result.path("json"), strict_json.dumps(document).encode())
+        write_file(result.path(ending), content, replace=True)
+    write_file(result.path("json"), strict_json.dumps(document).encode(), replace=True)
 
 
 def _subtitle(result: Reproduced) -> str:

@@ -16,7 +16,7 @@ from time import perf_counter
 import polars as pl
 
 from taciturn._internal import validate
-from taciturn._internal.files import deliver
+from taciturn._internal.files import check_absent, drafts, move_private
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -26,7 +26,7 @@ from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
-from taciturn.errors import BudgetExceeded, InvalidDocument, InvalidParameter
+from taciturn.errors import BudgetExceeded, InvalidDocument, InvalidParameter, OutputError
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.mechanisms.run_folder import SECRET, RunFolder, erase
@@ -35,7 +35,6 @@ from taciturn.release.sign import read_private_key
 from taciturn.release.write import (
     NO_USERS,
     UsersOut,
-    check_absent,
     write_private_items,
     write_release,
 )
@@ -164,7 +163,7 @@ def train(
             draft=folder.path / _DRAFT,
         )
         for name, path in private.items():
-            deliver(waiting[name], path)
+            move_private(waiting[name], path)
     except BaseException:
         _leave(folder)
         raise
@@ -356,7 +355,7 @@ def _folder(
             raise InvalidDocument(f"there is no interrupted training in {path}; leave out --resume")
         return RunFolder.resume(path, data=data)
     if path.exists():
-        raise InvalidDocument(
+        raise OutputError(
             f"an interrupted training is in {path}; go on with --resume, or remove the folder to "
             "begin again: what it released counts all the same"
         )
@@ -374,7 +373,7 @@ def _finished(
     path = run_folder(output)
     if not (output.is_dir() and path.is_dir()):
         return None
-    names = {file.name for file in path.iterdir()}
+    names = {file.name for file in path.iterdir()} - {file.name for file in drafts(path)}
     if names - {"ledger.jsonl", *SECRET, _ITEMS, _PSEUDONYMS, _DRAFT}:
         return None  # not a run folder
     if "ledger.jsonl" not in names and names:
@@ -393,7 +392,7 @@ def _finished(
     folder = RunFolder.resume(path, data=binding) if "key.json" in names else None
     try:
         for name in waiting:
-            deliver(path / name, check_absent(private[name]))
+            move_private(path / name, check_absent(private[name]))
     finally:
         if folder is not None:
             folder.close()

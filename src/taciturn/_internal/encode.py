@@ -1,0 +1,23 @@
+"""Tables and arrays as the bytes of a file, to be written in one step."""
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+
+def parquet_bytes(table: pl.DataFrame) -> bytes:
+    """Content of a Parquet file with a table."""
+    content = io.BytesIO()
+    table.write_parquet(content)
+    return content.getvalue()
+
+
+def npz_bytes(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
+    """Content of an npz file with arrays, uncompressed."""
+    content = io.BytesIO()
+    np.savez(content, **arrays)  # type: ignore[arg-type]
+    return content.getvalue()
