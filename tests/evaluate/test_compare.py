@@ -128,7 +128,7 @@ def test_a_damaged_result_is_run_again(tmp_path: Path, content: str) -> None:
     (file,) = (tmp_path / "cells").iterdir()
     file.write_text(content)
     assert run(tmp_path, small).results.keys() == before.results.keys()
-    assert json.loads(file.read_text())["rmse"] > 0
+    assert json.loads(file.read_text())["result"]["rmse"] > 0
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from taciturn._internal.cell_cache import cell_key
 from taciturn.data.splits import random_split
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.reproduction import cells
@@ -17,6 +18,7 @@ from taciturn.reproduction.cells import (
     TOLERANCE,
     Cell,
     Trace,
+    cell_cache,
     keep,
     kept,
     run_cell,
@@ -82,7 +84,6 @@ def test_a_rule_ends_a_cell_without_a_length() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TACITURN_CACHE", str(tmp_path))
     monkeypatch.setattr(cells, "data_digest", lambda source: f"digest of {source}")
-    (tmp_path / "paper").mkdir()
     return tmp_path / "paper"
 
 
@@ -91,9 +92,9 @@ TRACE = Trace(rmse=(1.0, *[0.5] * 59), rmse_test=(), ratings=12)
 
 def test_results_are_kept_by_content(folder: Path) -> None:
     trace = TRACE
-    assert kept(CELL) is None
-    keep(CELL, trace)
-    assert kept(CELL) == trace
+    assert kept(CELL, cell_cache()) is None
+    keep(CELL, trace, cell_cache())
+    assert kept(CELL, cell_cache()) == trace
     others = [
         replace(CELL, data="netflix-slice"),
         replace(CELL, protocol=Protocol.AS_PRINTED),
@@ -104,7 +105,7 @@ def test_results_are_kept_by_content(folder: Path) -> None:
         replace(CELL, seed=4),
         replace(CELL, held_out=True),
     ]
-    assert [kept(other) for other in others] == [None] * len(others)
+    assert [kept(other, cell_cache()) for other in others] == [None] * len(others)
     assert len(list(folder.iterdir())) == 1
 
 
@@ -113,14 +114,15 @@ def test_results_are_kept_by_content(folder: Path) -> None:
     ["", "{", "{}", '{"rmse": 3}', "[]", '{"rmse": [1, 1], "rmse_test": [], "ratings": 3}'],
 )
 def test_a_damaged_result_is_run_again(folder: Path, content: str) -> None:
-    keep(CELL, TRACE)
+    keep(CELL, TRACE, cell_cache())
     (file,) = folder.iterdir()
-    file.write_text(content)
-    assert kept(CELL) is None
+    key = cell_key(CELL.facts)
+    file.write_text(f'{{"key": "{key}", "result": {content}}}')
+    assert kept(CELL, cell_cache()) is None
 
 
 def test_other_data_are_other_cells(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(CELL, TRACE)
-    assert kept(CELL) == TRACE
+    keep(CELL, TRACE, cell_cache())
+    assert kept(CELL, cell_cache()) == TRACE
     monkeypatch.setattr(cells, "data_digest", lambda source: "another")
-    assert kept(CELL) is None
+    assert kept(CELL, cell_cache()) is None

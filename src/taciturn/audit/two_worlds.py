@@ -8,7 +8,6 @@ assuming anything about scores.
 """
 
 import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from taciturn import _core
-from taciturn._internal import strict_json, validate
-from taciturn._internal.files import prepare_folder, write_file
+from taciturn._internal import validate
+from taciturn._internal.cell_cache import CellCache, cell_key
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.accounting import gaussian
 from taciturn.audit import bounds
 from taciturn.audit.checks import SAME, Finding, check_runs
+from taciturn.audit.scores import Scores, fit_attack
 from taciturn.audit.transcript import (
     Diverged,
     Transcript,
@@ -37,16 +36,10 @@ from taciturn.audit.transcript import (
 )
 from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
 from taciturn.audit.worlds import Case
-from taciturn.errors import InvalidDocument
 from taciturn.solvers.contract import Fit, settings
-
-Scores = npt.NDArray[np.float64]
 
 _CHUNK = 25
 """Runs that are done and kept together."""
-
-_BETTER = 1.25
-"""How much more another score or threshold must promise to be taken: what is usual is safer."""
 
 _DIFFERENT = "the number of releases differs between runs"
 
@@ -200,7 +193,12 @@ def audit_two_worlds(
         findings[0] = Finding(SAME, False, str(error))
         plan = replace(plan, view=View.RELEASE)
         rows = _rows(case, plan, folder, jobs, progress)
-    direction, threshold = _attack(rows["preparation", 0], rows["preparation", 1], plan)
+    direction, threshold = fit_attack(
+        rows["preparation", 0],
+        rows["preparation", 1],
+        plan.confidence,
+        is_loss=plan.view is View.TRANSCRIPT,
+    )
     return TwoWorlds(
         case=case,
         plan=plan,
@@ -220,28 +218,30 @@ def _rows(
 ) -> dict[tuple[str, int], Scores]:
     """Run what is not kept yet; return what the attacker sees, a row for each run, by kind."""
     _attackers.clear()
-    key = _key(case, plan)
+    audit = _facts(case, plan)
+    key = cell_key(audit)
     tasks = [
         _Task(case, plan.view, key, world, part, number, min(_CHUNK, total - first))
         for part, total in (("preparation", plan.preparation), ("runs", plan.runs))
         for world in (0, 1)
         for number, first in enumerate(range(0, total, _CHUNK))
     ]
-    if folder is not None:
-        prepare_folder(folder / "runs")
-    found = {task.name: kept for task in tasks if (kept := _kept(task, folder)) is not None}
+    cache = None if folder is None else CellCache(folder / "runs", is_private=True)
+    found: dict[_Task, Scores] = {}
+    if cache is not None:
+        known = {task: cache.get(audit | task.facts, task.parse) for task in tasks}
+        found = {task: rows for task, rows in known.items() if rows is not None}
     if len({kept.shape[1] for kept in found.values()}) > 1:
         found.clear()  # not all of one audit
-    missing = [task for task in tasks if task.name not in found]
+    missing = [task for task in tasks if task not in found]
     total = sum(task.count for task in tasks)
     before = done = total - sum(task.count for task in missing)
 
     def keep(task: _Task, rows: Scores) -> None:
         nonlocal done
-        found[task.name] = rows
-        if folder is not None:
-            content = json.dumps(rows.tolist()).encode()
-            write_file(folder / "runs" / task.name, content, is_private=True, replace=True)
+        found[task] = rows
+        if cache is not None:
+            cache.put(audit | task.facts, rows.tolist())
         done += task.count
         progress(done, total, (done - before) / (total - before))
 
@@ -251,7 +251,7 @@ def _rows(
         raise Diverged(_DIFFERENT)
     return {
         (part, world): np.concatenate(
-            [found[task.name] for task in tasks if (task.part, task.world) == (part, world)]
+            [found[task] for task in tasks if (task.part, task.world) == (part, world)]
         )
         for part in ("preparation", "runs")
         for world in (0, 1)
@@ -271,8 +271,20 @@ class _Task:
     count: int
 
     @property
-    def name(self) -> str:
-        return f"{self.key[:32]}-{self.part}-{self.world}-{self.number}-{self.count}.json"
+    def facts(self) -> dict[str, Any]:
+        """Which runs of its audit these are."""
+        return {
+            "part": self.part,
+            "world": self.world,
+            "number": self.number,
+            "count": self.count,
+        }
+
+    def parse(self, document: Any) -> Scores | None:
+        """Rows that were kept, or None if they are not those of this task."""
+        rows = np.array(document, dtype=np.float64)
+        is_whole = rows.ndim == 2 and len(rows) == self.count and np.isfinite(rows).all()
+        return rows if is_whole else None
 
 
 def _work(task: _Task) -> Scores:
@@ -365,60 +377,6 @@ def _numbers(case: Case, fit: Fit) -> Scores:
     return np.concatenate([numbers, scores]).astype(float)
 
 
-def _attack(first: Scores, second: Scores, plan: Plan) -> tuple[Scores, float]:
-    """Return how to weigh what is seen, and the threshold, from runs that do not count.
-
-    Half of the runs teach weights, the others judge them.
-    """
-    learnt = _direction(first[::2], second[::2])
-    judges = first[1::2], second[1::2]
-    threshold, bound = _threshold(judges[0] @ learnt, judges[1] @ learnt, plan.confidence)
-    if plan.view is View.RELEASE:
-        return learnt, threshold
-    whole = np.ones(first.shape[1])
-    _, usual = _threshold(judges[0] @ whole, judges[1] @ whole, plan.confidence)
-    if bound > _BETTER * usual:
-        return learnt, threshold
-    return whole, _threshold(first @ whole, second @ whole, plan.confidence)[0]
-
-
-def _direction(first: Scores, second: Scores) -> Scores:
-    """Return the direction in which two worlds differ most, for the spread of runs in each.
-
-    Fisher's discriminant with a ridge; what never varies within a world counts as hardly varying.
-    """
-    centred = np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)])
-    size = np.abs(np.concatenate([first, second])).max(axis=0)
-    spread = np.maximum(centred.std(axis=0), 1e-9 * size + 1e-300)
-    centred = centred / spread
-    count, width = centred.shape
-    ridge = width / (width + count)
-    covariance = (1 - ridge) * centred.T @ centred / count + ridge * np.eye(width)
-    difference = (second.mean(axis=0) - first.mean(axis=0)) / spread
-    return np.asarray(np.linalg.solve(covariance, difference) / spread)
-
-
-def _threshold(first: Scores, second: Scores, confidence: float) -> tuple[float, float]:
-    """Return a threshold at which these runs bound μ well, and that bound.
-
-    Halfway between the worlds' means, in deviations, suits scores that look Gaussian; if another
-    one is clearly better, it is taken.
-    """
-    runs = min(first.size, second.size)
-
-    def bound(threshold: float) -> float:
-        wrong = int((first > threshold).sum()), int((second <= threshold).sum())
-        return bounds.mu_lower(*bounds.error_rates(*wrong, runs, confidence))
-
-    spread = first.std(), second.std()
-    part = float(spread[0] / (spread[0] + spread[1])) if max(spread) > 0 else 0.5
-    halfway = float(first.mean() + part * (second.mean() - first.mean()))
-    candidates = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, 201)))
-    best = max((float(each) for each in candidates), key=bound)
-    chosen = best if bound(best) > _BETTER * bound(halfway) else halfway
-    return chosen, bound(chosen)
-
-
 def _code_digest() -> str:
     """Return a fingerprint of this package: an audit is of its code, so other code begins again."""
     digest = hashlib.sha256(Path(_core.__file__).read_bytes())
@@ -427,8 +385,9 @@ def _code_digest() -> str:
     return digest.hexdigest()
 
 
-def _key(case: Case, plan: Plan) -> str:
-    facts = {
+def _facts(case: Case, plan: Plan) -> dict[str, Any]:
+    """Everything that the runs of an audit depend on but noise."""
+    return {
         "code": _code_digest(),
         "worlds": [world.digest() for world in case.pair.worlds],
         "solver": case.solver.name,
@@ -438,14 +397,3 @@ def _key(case: Case, plan: Plan) -> str:
         "view": plan.view,
         "runs": (plan.runs, plan.preparation),
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-
-
-def _kept(task: _Task, folder: Path | None) -> Scores | None:
-    if folder is None or not (folder / "runs" / task.name).is_file():
-        return None
-    try:
-        rows = np.array(strict_json.read(folder / "runs" / task.name), dtype=np.float64)
-    except (InvalidDocument, ValueError, TypeError):
-        return None
-    return rows if rows.ndim == 2 and len(rows) == task.count and np.isfinite(rows).all() else None

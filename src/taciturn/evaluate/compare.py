@@ -5,8 +5,6 @@ solvers are compared at the same exact ε. What comes out is exact and reads pri
 owner's own view.
 """
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,15 +12,15 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from taciturn._internal import strict_json, validate
-from taciturn._internal.files import prepare_folder, write_file
+from taciturn._internal import validate
+from taciturn._internal.cell_cache import CellCache
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
-from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import Accuracy, accuracy
 from taciturn.solvers.contract import Fit, Session, Solver, settings
 from taciturn.solvers.names import SOLVERS, UNITS, make_solver, unit_option
@@ -215,17 +213,14 @@ def run_comparison(
 ) -> Comparison:
     """Run what is not in the folder yet, and return all. Reads private data: the owner's own view.
 
-    Results are kept in the folder's `cells`, under what they were run with, ratings included.
+    Results are kept in the folder's `cells`, found by all that they depend on, ratings included.
     """
-    prepare_folder(folder / "cells")
+    cache = CellCache(folder / "cells")
     digest = ratings.digest()
     split: tuple[int, Ratings, Ratings] | None = None
     solvers = {cell: _solver(cell, plan) for cell in plan.cells}
-    paths = {
-        cell: folder / "cells" / f"{_key(solver, cell, plan, digest)}.json"
-        for cell, solver in solvers.items()
-    }
-    found = {cell: _kept(path) for cell, path in paths.items()}
+    facts = {cell: _facts(solver, cell, plan, digest) for cell, solver in solvers.items()}
+    found = {cell: cache.get(each, _measured) for cell, each in facts.items()}
     missing = [cell for cell, kept in found.items() if kept is None]
     done = len(found) - len(missing)
     for number, cell in enumerate(missing):
@@ -234,8 +229,7 @@ def run_comparison(
             split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
         fit, status = _fit(solvers[cell], cell, plan, split[1], threads)
         measured = accuracy(fit, split[1], split[2], threads)
-        document = asdict(cell) | asdict(measured) | {"status": status}
-        write_file(paths[cell], json.dumps(document).encode(), replace=True)
+        cache.put(facts[cell], asdict(cell) | asdict(measured) | {"status": status})
         found[cell] = measured, status
     progress(len(found), len(found), 1.0)
     known = {cell: each for cell, each in found.items() if each is not None}
@@ -272,8 +266,9 @@ def _fit(
     return fit, certificate.status.value
 
 
-def _key(solver: Solver, cell: Cell, plan: Plan, digest: str) -> str:
-    facts = {
+def _facts(solver: Solver, cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
+    """Everything that the result of a cell depends on."""
+    return {
         "version": (VERSION, __version__),
         "ratings": digest,
         "cell": asdict(cell),
@@ -281,19 +276,13 @@ def _key(solver: Solver, cell: Cell, plan: Plan, digest: str) -> str:
         "delta": plan.delta,
         "holdout": plan.holdout,
     }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
-def _kept(path: Path) -> tuple[Accuracy, str] | None:
-    if not path.is_file():
-        return None
-    try:
-        document = strict_json.read(path)
-        groups = tuple(document["rmse_by_popularity"])
-        metrics = {name: document[name] for name in METRICS}
-        return Accuracy(rmse_by_popularity=groups, **metrics), str(document["status"])
-    except (InvalidDocument, KeyError, TypeError):
-        return None
+def _measured(document: Any) -> tuple[Accuracy, str]:
+    """Accuracy and status of a cell that was kept."""
+    groups = tuple(document["rmse_by_popularity"])
+    metrics = {name: document[name] for name in METRICS}
+    return Accuracy(rmse_by_popularity=groups, **metrics), str(document["status"])
 
 
 def _mean(values: Sequence[float | None]) -> tuple[float | None, float | None]:

@@ -4,22 +4,18 @@ A cell's result is kept in the cache folder under a digest of its configuration 
 own file, so that an interrupted reproduction goes on where it was and figures share their runs.
 """
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from taciturn._internal import strict_json
-from taciturn._internal.files import write_file
+from taciturn._internal.cell_cache import CellCache
 from taciturn.data.download import file_digest
 from taciturn.data.named import cache_folder, locate
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
-from taciturn.errors import InvalidDocument
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
@@ -67,13 +63,17 @@ class Cell:
         """The data set, as the paper knows it."""
         return SETS[self.data]
 
-    def key(self, digest: str) -> str:
-        """Return what the result is kept under, given the digest of the data's file."""
-        facts = {"version": VERSION, "data": digest, "cell": asdict(self)}
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Everything that the result depends on but noise, the data's file included."""
+        facts = {
+            "version": VERSION,
+            "data": data_digest(self.paper_set.source),
+            "cell": asdict(self),
+        }
         if self.iterations is None:
             facts["rule"] = (TOLERANCE, PATIENCE, ITERATIONS_MAX)
-        text = json.dumps(facts, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return facts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,9 +159,9 @@ class _Scorer:
         return math.sqrt(float(np.mean(errors * errors)))
 
 
-def cells_folder() -> Path:
-    """Return where results are kept."""
-    return cache_folder() / "paper"
+def cell_cache() -> CellCache:
+    """Cache of the results of all cells."""
+    return CellCache(cache_folder() / "paper")
 
 
 @lru_cache(maxsize=8)
@@ -170,13 +170,10 @@ def data_digest(source: str) -> str:
     return file_digest(locate(source, check=False), "sha256")
 
 
-def kept(cell: Cell) -> Trace | None:
-    """Return the result of a cell that was run before, None if there is none that can be read."""
-    path = cells_folder() / f"{cell.key(data_digest(cell.paper_set.source))}.json"
-    if not path.is_file():
-        return None
-    try:
-        document = strict_json.read(path)
+def kept(cell: Cell, cache: CellCache) -> Trace | None:
+    """Result of a cell that was run before, or None."""
+
+    def parse(document: Any) -> Trace | None:
         trace = Trace(
             rmse=tuple(map(float, document["rmse"])),
             rmse_test=tuple((int(number), float(y)) for number, y in document["rmse_test"]),
@@ -184,15 +181,13 @@ def kept(cell: Cell) -> Trace | None:
         )
         is_whole = trace.iterations == (cell.iterations or max(1, trace.iterations))
         return trace if is_whole and bool(trace.rmse_test) == cell.held_out else None
-    except (InvalidDocument, KeyError, TypeError, ValueError):
-        return None
+
+    return cache.get(cell.facts, parse)
 
 
-def keep(cell: Cell, trace: Trace) -> None:
-    """Keep the result of a cell, in one step."""
-    document = {"cell": asdict(cell)} | asdict(trace)
-    key = cell.key(data_digest(cell.paper_set.source))
-    write_file(cells_folder() / f"{key}.json", json.dumps(document).encode(), replace=True)
+def keep(cell: Cell, trace: Trace, cache: CellCache) -> None:
+    """Keep the result of a cell."""
+    cache.put(cell.facts, {"cell": asdict(cell)} | asdict(trace))
 
 
 def cost(cell: Cell, iterations: int) -> float:

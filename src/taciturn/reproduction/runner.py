@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
 
 from taciturn._internal import parallel
-from taciturn._internal.files import prepare_folder
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.data.named import load_named, named_set
 from taciturn.data.ratings import Ratings
-from taciturn.reproduction.cells import Cell, Trace, cells_folder, data_digest, keep, kept, run_cell
+from taciturn.reproduction.cells import Cell, Trace, cell_cache, data_digest, keep, kept, run_cell
 
 Progress = Callable[[int, int, float], None]
 """Called with the cells done, the cells in all, and the part of the work that is done."""
@@ -29,12 +28,12 @@ def run_cells(
     """
     jobs = job_count(jobs)
     costs = dict(wanted)
-    prepare_folder(cells_folder())
+    cache = cell_cache()
     # Data are fetched once, before several processes want them; first those that cannot be.
     sources = sorted({cell.paper_set.source for cell in costs}, key=_is_downloaded)
     for source in sources:
         data_digest(source)
-    results = {cell: trace for cell in costs if (trace := kept(cell)) is not None}
+    results = {cell: trace for cell in costs if (trace := kept(cell, cache)) is not None}
     left = [cell for cell in costs if cell not in results]
     spent, whole = 0.0, sum(costs[cell] for cell in left)
 
@@ -57,7 +56,7 @@ def run_cells(
 
 def _work(cell: Cell, threads: int = 1) -> Trace:
     trace = run_cell(cell, _ratings(cell.paper_set.source), threads)
-    keep(cell, trace)
+    keep(cell, trace, cell_cache())
     return trace
 
 
