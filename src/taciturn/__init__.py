@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from taciturn.solvers.input_perturbation import InputPerturbationSolver
     from taciturn.solvers.non_private import NonPrivateSolver
     from taciturn.solvers.paper import PaperSolver
+    from taciturn.training.outputs import Outputs
     from taciturn.training.train import save, train
 
 _HOME = {
@@ -58,6 +59,7 @@ _HOME = {
     "NonPrivateBiasSolver": "taciturn.solvers.bias",
     "NonPrivateGradientSolver": "taciturn.solvers.gradient",
     "NonPrivateSolver": "taciturn.solvers.non_private",
+    "Outputs": "taciturn.training.outputs",
     "PaperSolver": "taciturn.solvers.paper",
     "PatternRelease": "taciturn.accounting.events",
     "Profiles": "taciturn.model.profiles",
@@ -97,6 +99,7 @@ __all__ = [
     "NonPrivateBiasSolver",
     "NonPrivateGradientSolver",
     "NonPrivateSolver",
+    "Outputs",
     "PaperSolver",
     "PatternRelease",
     "Profiles",

@@ -16,6 +16,7 @@ import pytest
 from taciturn.accounting.certificate import read_ledger
 from taciturn.data.synthetic import synthetic_ratings
 from tests.conftest import Command
+from tests.known_noise import known_noise
 
 
 @pytest.fixture
@@ -118,23 +119,20 @@ def test_an_interrupted_training_of_a_unit_goes_on(unit: str, tmp_path: Path) ->
     """Killed in the middle, it ends with the release that it would have ended with."""
     from taciturn.accounting.budget import Budget
     from taciturn.data.splits import random_split
-    from taciturn.mechanisms.noise import InsecureTestNoise
     from taciturn.solvers.als.solver import AlsSolver
     from taciturn.training.train import train
 
     data, _ = random_split(synthetic_ratings("10k"), 0.1, 1)
     solver, budget = AlsSolver(unit=unit, factors=2), Budget.from_epsilon(5, 1e-5)  # type: ignore[arg-type]
-    noise = InsecureTestNoise(1)
-    train(data, solver, budget, output=tmp_path / "whole", noise=noise)
+    with known_noise(1):
+        train(data, solver, budget, output=tmp_path / "whole")
 
     def stop(done: int, total: int) -> None:
         if done == 7:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        train(
-            data, solver, budget, output=tmp_path / "r", noise=InsecureTestNoise(1), progress=stop
-        )
+    with known_noise(1), pytest.raises(KeyboardInterrupt):
+        train(data, solver, budget, output=tmp_path / "r", progress=stop)
     train(data, solver, budget, output=tmp_path / "r", resume=True)
     one, two = (pl.read_parquet(tmp_path / name / "items.parquet") for name in ("whole", "r"))
     assert one.equals(two)

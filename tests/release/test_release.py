@@ -36,6 +36,7 @@ from taciturn.release.verify import verify_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.contract import Session
 from taciturn.solvers.names import make_solver
+from taciturn.training.outputs import Outputs
 from taciturn.training.train import train
 from tests.failures import fail_link
 from tests.release.helpers import certificate, copy, reseal, small_fit, write_small
@@ -339,9 +340,7 @@ def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: 
         ratings,
         solver,
         budget,
-        output=tmp_path / "r",
-        users_out="pseudonyms",
-        pseudonyms=tmp_path / "map",
+        output=Outputs(release=tmp_path / "r", users_out="pseudonyms", pseudonyms=tmp_path / "map"),
     )
     users = load_release(tmp_path / "r").model.users
     assert users is not None
@@ -464,10 +463,18 @@ def test_killed_while_writing(tmp_path: Path) -> None:
 
 def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match="users_out"):
-        train(random_ratings(), small("bias"), BUDGET, output=tmp_path / "r", users_out="all")
+        train(
+            random_ratings(),
+            small("bias"),
+            BUDGET,
+            output=Outputs(release=tmp_path / "r", users_out="all"),
+        )
     with pytest.raises(InvalidParameter, match="go together"):
         train(
-            random_ratings(), small("bias"), BUDGET, output=tmp_path / "r", users_out="pseudonyms"
+            random_ratings(),
+            small("bias"),
+            BUDGET,
+            output=Outputs(release=tmp_path / "r", users_out="pseudonyms"),
         )
 
 

@@ -14,17 +14,18 @@ import pytest
 
 from taciturn.accounting.certificate import read_ledger
 from taciturn.accounting.journal import read_journal
-from taciturn.training.train import run_folder
+from taciturn.training.outputs import run_folder
 
 SCRIPT = """
 import sys
 from pathlib import Path
 from taciturn.data.synthetic import synthetic_ratings
 from taciturn.accounting.budget import Budget
-from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.solvers import run
 from taciturn.solvers.names import make_solver
-from taciturn.training.train import run_folder, train
+from taciturn.training.outputs import run_folder
+from taciturn.training.train import train
+from tests.known_noise import known_noise
 
 run.CHECKPOINT_SECONDS = 0.05
 output = Path(sys.argv[1])
@@ -33,14 +34,14 @@ sys.stdout.write("ready\\n")
 sys.stdout.flush()
 if output.exists() and not resume:
     sys.exit()  # killed when all was done
-train(
-    synthetic_ratings("10k"),
-    make_solver("gradient", factors=3, iterations=250),
-    Budget.from_epsilon(10, 1e-5),
-    output=output,
-    noise=None if resume else InsecureTestNoise(5),
-    resume=resume,
-)
+with known_noise(5):
+    train(
+        synthetic_ratings("10k"),
+        make_solver("gradient", factors=3, iterations=250),
+        Budget.from_epsilon(10, 1e-5),
+        output=output,
+        resume=resume,
+    )
 """
 
 
@@ -96,9 +97,9 @@ def test_memory_on_movielens(real_set: Any, tmp_path: Path, options: str) -> Non
     code = (
         "import sys\n"
         "from taciturn.cli.app import run\n"
-        "from taciturn.training.train import _peak_memory\n"
+        "from taciturn.training.preview import peak_memory\n"
         "assert run(sys.argv[1:]) == 0\n"
-        "print(_peak_memory())\n"
+        "print(peak_memory())\n"
     )
     arguments = ["train", "ml-1m", "-o", str(tmp_path / "r"), "--epsilon", "10", *options.split()]
     result = subprocess.run(

@@ -19,25 +19,34 @@ from taciturn.data.synthetic import synthetic_ratings
 from taciturn.errors import InvalidDocument, InvalidParameter, NoiseReuse, OutputError
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
-from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.solvers import run as solver_run
 from taciturn.solvers.contract import settings
 from taciturn.solvers.names import SOLVERS, make_solver
-from taciturn.training.train import Trained, preview, run_folder, train
+from taciturn.training.outputs import Outputs, run_folder
+from taciturn.training.preview import preview
+from taciturn.training.train import Trained, train
 from tests.failures import fail_link
+from tests.known_noise import known_noise
 from tests.solvers.helpers import BUDGET, random_ratings, replaced
 from tests.solvers.test_contract import SMALL, same
 
 RATINGS = random_ratings(1, users=40, items=25)
 
 
-def go(output: Path, name: str = "gradient", ratings: Ratings = RATINGS, **options: Any) -> Trained:
+def go(
+    output: Path,
+    name: str = "gradient",
+    ratings: Ratings = RATINGS,
+    private: dict[str, Any] | None = None,
+    **options: Any,
+) -> Trained:
+    """Train under known noise, with `private` options of the outputs."""
     solver = options.pop("solver", None) or make_solver(name, **SMALL[name])
     facts: dict[str, Any] = {"budget": BUDGET if solver.is_private else None, "seed": 3}
-    if not options.get("resume"):
-        facts["noise"] = InsecureTestNoise(5)
-    return train(ratings, solver, output=output, **(facts | options))
+    outputs = Outputs(release=output, **(private or {}))
+    with known_noise(5):
+        return train(ratings, solver, output=outputs, **(facts | options))
 
 
 def stop_at(number: int) -> Any:
@@ -179,7 +188,7 @@ def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
         with pytest.raises(OutputError, match=r"exists already|does not exist"):
             go(**options)
     with pytest.raises(OutputError, match="exists already"):
-        go(tmp_path / "new", "paper", private_items=tmp_path / "there")
+        go(tmp_path / "new", "paper", private={"private_items": tmp_path / "there"})
     assert (tmp_path / "there").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
@@ -199,7 +208,9 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
-    trained = go(tmp_path / "release", "paper", private_items=tmp_path / "mine.parquet")
+    trained = go(
+        tmp_path / "release", "paper", private={"private_items": tmp_path / "mine.parquet"}
+    )
     assert not (trained.release / "items.parquet").exists()
     items = pl.read_parquet(tmp_path / "mine.parquet")
     assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
@@ -209,16 +220,16 @@ def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
 
 def test_outputs_are_checked_before_training(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match="in the release"):
-        go(tmp_path / "other", private_items=tmp_path / "none.parquet")
+        go(tmp_path / "other", private={"private_items": tmp_path / "none.parquet"})
     for same_path in (tmp_path / "r", run_folder(tmp_path / "r")):
         with pytest.raises(InvalidParameter, match="path of its own"):
-            go(tmp_path / "r", "paper", private_items=same_path)
+            go(tmp_path / "r", "paper", private={"private_items": same_path})
     assert not list(tmp_path.iterdir())
 
 
 def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever fails, the same command with --resume ends with everything in its place."""
-    options = {
+    private = {
         "private_items": tmp_path / "items",
         "users_out": "pseudonyms",
         "pseudonyms": tmp_path / "names",
@@ -237,8 +248,8 @@ def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.Mon
             else:
                 patch.setattr(RunFolder, "erase_key", fail)
             with pytest.raises((OutputError, OSError)):
-                go(output, "paper", **options)
-        go(output, "paper", resume=True, **options)
+                go(output, "paper", private=private)
+        go(output, "paper", resume=True, private=private)
         names = pl.read_parquet(tmp_path / "names")["pseudonym"].sort().to_list()
         assert names == pl.read_parquet(output / "users.parquet")["user_id"].to_list()
         for path in ("items", "names"):
@@ -248,20 +259,20 @@ def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut off before the map was in its place: resuming without a place for it is refused."""
-    options = {"users_out": "pseudonyms", "pseudonyms": tmp_path / "names"}
+    private = {"users_out": "pseudonyms", "pseudonyms": tmp_path / "names"}
 
     def crash(*_: object) -> None:
         raise RuntimeError("crash")
 
     with monkeypatch.context() as patch:
-        patch.setattr("taciturn.training.train.move_private", crash)
+        patch.setattr("taciturn.training.workspace.move_private", crash)
         with pytest.raises(RuntimeError):
-            go(tmp_path / "r", **options)
-    with pytest.raises(InvalidDocument, match="still wait"):
+            go(tmp_path / "r", private=private)
+    with pytest.raises(InvalidDocument, match="still holds private output files"):
         go(tmp_path / "r", resume=True)
     with pytest.raises(NoiseReuse, match="another configuration"):
-        go(tmp_path / "r", resume=True, **(options | {"seed": 9}))
-    go(tmp_path / "r", resume=True, **options)
+        go(tmp_path / "r", resume=True, private=private, seed=9)
+    go(tmp_path / "r", resume=True, private=private)
     assert len(pl.read_parquet(tmp_path / "names")) == RATINGS.shape[0]
     assert not run_folder(tmp_path / "r").exists()
 
@@ -299,9 +310,10 @@ def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_every_training_has_a_key_of_its_own(tmp_path: Path) -> None:
     keys = set()
+    solver = make_solver("gradient", **SMALL["gradient"])
     for name in ("a", "b"):
         with pytest.raises(KeyboardInterrupt):
-            go(tmp_path / name, noise=None, progress=stop_at(2))
+            train(RATINGS, solver, BUDGET, output=tmp_path / name, progress=stop_at(2))
         keys.add(json.loads((run_folder(tmp_path / name) / "key.json").read_text())["key"])
     assert len(keys) == 2 and all(len(set(key)) > 4 for key in keys)
 
@@ -381,6 +393,23 @@ def test_cut_off_between_release_and_clean_up(
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
     with pytest.raises(OutputError, match="exists already"):
         go(tmp_path / "release", resume=True)
+
+
+def test_a_draft_in_the_run_folder_does_not_keep_it_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the middle of a file, resumed, and cut off again after the release."""
+
+    def crash(*_: object) -> None:
+        raise RuntimeError("crash")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "erase_key", crash)
+        with pytest.raises(RuntimeError):
+            go(tmp_path / "release")
+    (run_folder(tmp_path / "release") / ".0123456789abcdef.tmp").write_text("half a file")
+    assert go(tmp_path / "release", resume=True).fit is None
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
 def test_the_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:

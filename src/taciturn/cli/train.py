@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from taciturn.accounting.units import Unit
     from taciturn.data.ratings import Ratings
     from taciturn.solvers.contract import Solver
-    from taciturn.training.train import Preview, Trained
+    from taciturn.training.preview import Preview
+    from taciturn.training.train import Trained
 
 UnitOption = Annotated[
     str,
@@ -199,7 +200,8 @@ def train(
     from taciturn.accounting.units import Unit
     from taciturn.errors import InvalidParameter, TaciturnError
     from taciturn.solvers.names import make_solver, unit_option
-    from taciturn.training.train import preview, run_folder, users_in_release
+    from taciturn.training.outputs import Outputs, run_folder, users_in_release
+    from taciturn.training.preview import preview
     from taciturn.training.train import train as run_training
 
     if output is None and not dry_run:
@@ -263,15 +265,17 @@ def train(
                 ratings,
                 chosen,
                 budget,
-                output=release,
+                output=Outputs(
+                    release=release,
+                    users_out=users_out,
+                    pseudonyms=pseudonyms_out,
+                    private_items=private_items_out,
+                    sign=sign,
+                ),
                 holdout=holdout,
                 seed=seed,
                 threads=threads,
                 resume=resume,
-                private_items=private_items_out,
-                users_out=users_out,
-                pseudonyms=pseudonyms_out,
-                sign=sign,
                 pattern_is_public=pattern_is_public,
                 progress=steps,
             )
