@@ -143,7 +143,8 @@ def write_private_items(fit: Fit, path: str | Path) -> Path:
     if fit.private_items is None:
         raise InvalidDocument(f"{fit.solver} has no private item profiles: they are in the release")
     path = Path(path).absolute()
-    write_file(path, parquet_bytes(profiles_to_frame(fit.private_items, "item_id")), is_private=True)
+    content = parquet_bytes(profiles_to_frame(fit.private_items, "item_id"))
+    write_file(path, content, is_private=True)
     return path
 
 
@@ -154,5 +155,3 @@ def _renamed(users: Profiles) -> tuple[Profiles, pl.DataFrame]:
     pseudonyms = pl.Series(names, dtype=pl.String)
     renamed = replace(users, ids=pseudonyms).take(order)
     return renamed, pl.DataFrame({"user_id": users.ids, "pseudonym": pseudonyms})
-
-
