@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from taciturn.solvers.names import make_solver
 
 from taciturn import _core
 from taciturn.accounting import gaussian
@@ -28,7 +29,6 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms import gate as mechanism
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.solvers.contract import Session
-from taciturn.solvers.names import make_solver
 from tests.audit.helpers import CONFIDENCE
 from tests.solvers.helpers import BUDGET, random_ratings
 

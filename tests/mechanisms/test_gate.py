@@ -21,13 +21,15 @@ from taciturn.accounting.units import Unit
 from taciturn.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from taciturn.mechanisms.extent import SMALL, Extent
 from taciturn.mechanisms.noise import BLOCK, InsecureTestNoise, SecureNoise
+from taciturn.mechanisms.query import Answer
 from tests.mechanisms.noise_helpers import (
     FIXED,
-    NO_VALUES,
     QUERY,
+    Direct,
     FixedSums,
     gate,
     random_values,
+    release,
     weighted_sums,
 )
 
@@ -40,11 +42,11 @@ def changed(**change: Any) -> FixedSums:
 def test_noise_has_the_booked_scale() -> None:
     sums = weighted_sums(5, rows=4000, columns=20, width=10)
     values = random_values(sums)
-    exact = sums.exact(values)
+    (exact,) = sums.exact(values).tables
     door = gate(noise=SecureNoise())
-    released = door.release(sums, values, share=0.5)
+    released = release(door, sums, values, share=0.5)
     (event,) = door.ledger.events
-    noise = (released - exact * sums.query.step) / event.noise_scale
+    noise = (released - exact * sums.queries[0].step) / event.noise_scale
     # 40,000 draws: each bound is 8 standard errors, a false alarm below 1e-14.
     assert abs(noise.mean()) < 8 / math.sqrt(noise.size)
     assert abs(noise.var() - 1) < 8 * math.sqrt(2 / noise.size)
@@ -56,7 +58,7 @@ def test_noise_has_the_booked_scale() -> None:
 
 
 def test_released_numbers_lie_on_the_grid() -> None:
-    released = gate().release(FIXED, NO_VALUES, share=1)
+    released = release(gate(), FIXED, share=1)
     steps = released / QUERY.step
     assert np.array_equal(steps, np.rint(steps))
 
@@ -67,14 +69,14 @@ def test_a_spent_budget_is_certified_and_not_exceeded(epsilon: float, shares: li
     budget = Budget.from_epsilon(epsilon, 1e-5)
     door = gate(budget=budget, noise=SecureNoise())
     for share in shares:
-        door.release(FIXED, NO_VALUES, share=share)
+        release(door, FIXED, share=share)
     certificate = Certificate.from_ledger(door.ledger, 1e-5)
     assert certificate.status is Status.PROVEN
     assert certificate.epsilon <= epsilon
     assert certificate.epsilon == pytest.approx(epsilon, rel=5e-5)
     booked = len(door.ledger.events)
     with pytest.raises(BudgetExceeded, match="add up"):
-        door.release(FIXED, NO_VALUES, share=1e-6)
+        release(door, FIXED, share=1e-6)
     assert len(door.ledger.events) == booked
 
 
@@ -84,7 +86,7 @@ def test_no_sequence_of_shares_exceeds_the_budget(shares: list[float], epsilon: 
     door = gate(budget=budget)
     for share in shares:
         try:
-            door.release(FIXED, NO_VALUES, share=share)
+            release(door, FIXED, share=share)
         except (BudgetExceeded, InvalidParameter):
             break
     if door.ledger.events:
@@ -93,7 +95,7 @@ def test_no_sequence_of_shares_exceeds_the_budget(shares: list[float], epsilon: 
 
 def test_the_sampler_is_charged() -> None:
     door = gate(noise=SecureNoise())
-    door.release(FIXED, NO_VALUES, share=1)
+    release(door, FIXED, share=1)
     certificate = Certificate.from_ledger(door.ledger, 1e-5)
     ideal = [replace(e, sampler_error=0.0, sampler_tail=0.0) for e in door.ledger.events]
     cheaper = Certificate.from_ledger(Ledger(ideal), 1e-5)
@@ -109,7 +111,7 @@ def test_the_charge_for_the_sampler_does_not_depend_on_the_scale_of_the_noise() 
 
 def test_releases_beyond_the_planned_extent_are_refused() -> None:
     with pytest.raises(BudgetExceeded, match="coordinates"):
-        gate().release(changed(coordinates=10**8), NO_VALUES, share=0.1)
+        release(gate(), changed(coordinates=10**8), share=0.1)
     planned = Extent.of([QUERY, QUERY])
     for extent in (
         replace(planned, coordinates=planned.coordinates - 1),
@@ -119,9 +121,9 @@ def test_releases_beyond_the_planned_extent_are_refused() -> None:
         door = gate(extent=extent)
         with pytest.raises(BudgetExceeded, match="planned"):
             door.plan_all([(QUERY, 0.1), (QUERY, 0.1)])
-        door.release(FIXED, NO_VALUES, share=0.1)
+        release(door, FIXED, share=0.1)
         with pytest.raises(BudgetExceeded, match="planned"):
-            door.release(FIXED, NO_VALUES, share=0.1)
+            release(door, FIXED, share=0.1)
         assert len(door.ledger.events) == 1
 
 
@@ -157,22 +159,22 @@ def test_budgets_that_sampler_and_cipher_do_not_allow_are_refused(
 
 def test_test_noise_voids_the_certificate() -> None:
     door = gate()
-    door.release(FIXED, NO_VALUES, share=1)
+    release(door, FIXED, share=1)
     assert Certificate.from_ledger(door.ledger, 1e-5).status is Status.VOID
 
 
 def test_results_do_not_depend_on_threads() -> None:
     sums = weighted_sums(2, rows=30_000, columns=5, width=12)
     values = random_values(sums)
-    one = gate(threads=1).release(sums, values, share=0.1)
+    one = release(gate(threads=1), sums, values, share=0.1)
     for threads in (2, 4):
-        assert np.array_equal(gate(threads=threads).release(sums, values, share=0.1), one)
+        assert np.array_equal(release(gate(threads=threads), sums, values, share=0.1), one)
 
 
 def test_every_block_has_noise_of_its_own() -> None:
     rows = 5 * BLOCK // 2
     table = FixedSums(replace(QUERY, shape=(rows, 2)), np.zeros((rows, 2), dtype=np.int64))
-    released = gate(threads=2).release(table, NO_VALUES, share=0.1).reshape(-1)
+    released = release(gate(threads=2), table, share=0.1).reshape(-1)
     blocks = released[: 5 * BLOCK].reshape(5, BLOCK)
     for first in range(5):
         for second in range(first):
@@ -201,10 +203,10 @@ def test_a_gate_cannot_be_copied() -> None:
 def test_an_address_in_memory_is_never_used_again() -> None:
     """Even if the count of releases were set back, as a copy's would be."""
     door = gate()
-    door.release(FIXED, NO_VALUES, share=0.1)
+    release(door, FIXED, share=0.1)
     door._position = 0
     with pytest.raises(NoiseReuse):
-        door.release(FIXED, NO_VALUES, share=0.1)
+        release(door, FIXED, share=0.1)
 
 
 def test_test_noise_cannot_pass_for_secure() -> None:
@@ -215,7 +217,7 @@ def test_test_noise_cannot_pass_for_secure() -> None:
 def test_threads_never_share_an_address() -> None:
     door = gate(threads=1)
     with ThreadPoolExecutor(8) as pool:
-        tasks = [pool.submit(door.release, FIXED, NO_VALUES, share=0.01) for _ in range(60)]
+        tasks = [pool.submit(release, door, FIXED, share=0.01) for _ in range(60)]
         results = [task.result() for task in tasks]
     assert len(door.ledger.events) == 60
     assert len({result.tobytes() for result in results}) == 60
@@ -229,10 +231,10 @@ def test_the_ledger_that_is_shown_is_a_copy() -> None:
 
 def test_every_release_has_noise_of_its_own() -> None:
     door = gate()
-    first = door.release(FIXED, NO_VALUES, share=0.1)
-    second = door.release(FIXED, NO_VALUES, share=0.1)
+    first = release(door, FIXED, share=0.1)
+    second = release(door, FIXED, share=0.1)
     assert (first != second).all()
-    assert (gate(noise=SecureNoise()).release(FIXED, NO_VALUES, share=0.1) != first).all()
+    assert (release(gate(noise=SecureNoise()), FIXED, share=0.1) != first).all()
 
 
 def test_the_event_is_booked_before_noise_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,10 +246,10 @@ def test_the_event_is_booked_before_noise_is_drawn(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(SecureNoise, "_integers", integers)
     door = gate(noise=SecureNoise())
     with pytest.raises(MemoryError):
-        door.release(FIXED, NO_VALUES, share=0.6)
+        release(door, FIXED, share=0.6)
     assert len(door.ledger.events) == 1
     with pytest.raises(BudgetExceeded):
-        door.release(FIXED, NO_VALUES, share=0.6)
+        release(door, FIXED, share=0.6)
 
 
 @pytest.mark.parametrize(
@@ -267,26 +269,26 @@ def test_the_event_is_booked_before_noise_is_drawn(monkeypatch: pytest.MonkeyPat
 def test_bad_releases_book_nothing(table: FixedSums, share: float) -> None:
     door = gate()
     with pytest.raises(InvalidParameter):
-        door.release(table, NO_VALUES, share=share)
+        release(door, table, share=share)
     assert door.ledger.events == ()
 
 
 def test_one_release_may_not_spend_too_much() -> None:
     door = gate(budget=Budget.from_epsilon(200, 1e-5))
     with pytest.raises(InvalidParameter, match="spread the budget"):
-        door.release(FIXED, NO_VALUES, share=1)
+        release(door, FIXED, share=1)
     for _ in range(10):
-        door.release(FIXED, NO_VALUES, share=0.1)
+        release(door, FIXED, share=0.1)
     assert Certificate.from_ledger(door.ledger, 1e-5).epsilon <= 200
 
 
 def test_a_completed_run_has_no_noise_left() -> None:
     source = SecureNoise()
     door = gate(noise=source)
-    door.release(FIXED, NO_VALUES, share=0.1)
+    release(door, FIXED, share=0.1)
     door.close()
     with pytest.raises(NoiseReuse, match="erased"):
-        door.release(FIXED, NO_VALUES, share=0.1)
+        release(door, FIXED, share=0.1)
     assert len(door.ledger.events) == 1
     with pytest.raises(NoiseReuse):
         source._secret()
@@ -296,7 +298,7 @@ def test_a_completed_run_has_no_noise_left() -> None:
 def test_groups_beyond_the_reach_of_the_sampler_get_no_guarantee() -> None:
     """A user table at a large budget: 100 ratings shift it further than the sampler's support."""
     door = gate(budget=Budget.from_epsilon(60, 1e-5), noise=SecureNoise())
-    door.release(changed(rows=Rows.USERS), NO_VALUES, share=1)
+    release(door, changed(rows=Rows.USERS), share=1)
     certificate = Certificate.from_ledger(door.ledger, 1e-5)
     one, ten, hundred = certificate.group
     assert one.epsilon == certificate.epsilon and ten.epsilon is not None
@@ -310,7 +312,7 @@ def test_groups_beyond_the_reach_of_the_sampler_get_no_guarantee() -> None:
 
 @dataclass(frozen=True)
 class Together:
-    """Two measurements as a joint one."""
+    """Several tables that are released together."""
 
     parts: tuple[FixedSums, ...]
 
@@ -318,8 +320,8 @@ class Together:
     def queries(self) -> tuple[Any, ...]:
         return tuple(part.query for part in self.parts)
 
-    def exact(self, values: Any, threads: int | None = None) -> tuple[Any, ...]:
-        return tuple(part.sums for part in self.parts)
+    def exact(self, values: Any, threads: int | None = None) -> Answer:
+        return Answer(tuple(part.sums for part in self.parts))
 
 
 BOTH = Together((FIXED, changed(rows=Rows.USERS, purpose="the other table")))
@@ -327,9 +329,9 @@ BOTH = Together((FIXED, changed(rows=Rows.USERS, purpose="the other table")))
 
 def test_tables_released_together_are_those_released_apart() -> None:
     apart = gate()
-    expected = [apart.release(part, NO_VALUES, share=0.1) for part in BOTH.parts]
+    expected = [release(apart, part, share=0.1) for part in BOTH.parts]
     door = gate()
-    together = door.release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    together = door.release(BOTH, Direct(), shares=(0.1, 0.1)).tables
     assert all(np.array_equal(a, b) for a, b in zip(together, expected, strict=True))
     assert door.ledger.events == apart.ledger.events and door.position == 2
 
@@ -337,16 +339,34 @@ def test_tables_released_together_are_those_released_apart() -> None:
 def test_all_is_booked_or_nothing() -> None:
     door = gate()
     with pytest.raises(BudgetExceeded):
-        door.release_together(BOTH, NO_VALUES, shares=(0.6, 0.6))
+        door.release(BOTH, Direct(), shares=(0.6, 0.6))
     with pytest.raises(InvalidParameter, match="together"):
-        door.release_together(Together(()), NO_VALUES, shares=())
+        door.release(Together(()), Direct(), shares=())
     with pytest.raises(ValueError, match="shorter"):
-        door.release_together(BOTH, NO_VALUES, shares=(0.1,))
+        door.release(BOTH, Direct(), shares=(0.1,))
     assert not door.ledger.events and door.position == 0
 
 
 def test_a_flaw_makes_the_release_a_claim() -> None:
     door = gate(noise=SecureNoise())
-    door.release(changed(flaw="the bound has no proof"), NO_VALUES, share=0.1)
+    release(door, changed(flaw="the bound has no proof"), share=0.1)
     assert door.ledger.status is Status.CLAIMED
     assert door.ledger.reasons == ("the bound has no proof",)
+
+
+@dataclass(frozen=True)
+class Leaking(FixedSums):
+    """A query spec whose answer has more than its tables."""
+
+    def exact(self, values: Any, threads: int | None = None) -> Answer:
+        return Answer((self.sums,), private="an exact sum")
+
+
+def test_only_a_claimed_query_may_hand_on_private_results() -> None:
+    door = gate()
+    with pytest.raises(InvalidParameter, match="nothing but its tables"):
+        release(door, Leaking(QUERY, FIXED.sums), share=0.1)
+    assert not door.ledger.events
+    claimed = Leaking(replace(QUERY, flaw="the bound has no proof"), FIXED.sums)
+    released = door.release(claimed, Direct(), shares=(0.1,))
+    assert released.private == "an exact sum" and door.ledger.status is not Status.PROVEN

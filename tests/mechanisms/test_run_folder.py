@@ -24,12 +24,13 @@ from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.run_folder import RunFolder
 from tests.mechanisms.noise_helpers import (
     FIXED,
-    NO_VALUES,
     QUERY,
     SUMS,
+    Direct,
     FixedSums,
     gate,
     random_values,
+    release,
 )
 
 DATA = [b"these ratings", b"this configuration"]
@@ -44,8 +45,8 @@ def run_steps(door: Gate, steps: int) -> list[np.ndarray]:
     results: list[np.ndarray] = []
     for step in range(steps):
         values = random_values(SUMS, seed=int(abs(results[-1]).sum()) % 1000 if results else 0)
-        table = FixedSums(replace(QUERY, purpose=f"step {step}"), SUMS.exact(values))
-        results.append(door.release(table, NO_VALUES, share=0.05))
+        table = FixedSums(replace(QUERY, purpose=f"step {step}"), SUMS.exact(values).tables[0])
+        results.append(release(door, table, share=0.05))
     return results
 
 
@@ -63,10 +64,10 @@ def test_a_resumed_run_draws_the_same_noise(tmp_path: Path) -> None:
 
 def test_a_secure_run_resumes_with_its_key(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", noise=None)
-    first = gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    first = release(gate(noise=None, folder=place), FIXED, share=0.1)
     place.close()
     again = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
-    assert np.array_equal(again.release(FIXED, NO_VALUES, share=0.1), first)
+    assert np.array_equal(release(again, FIXED, share=0.1), first)
     assert Certificate.from_ledger(again.ledger, 1e-5).status is Status.PROVEN
 
 
@@ -96,11 +97,11 @@ def moved(row: int, column: int) -> FixedSums:
 )
 def test_other_sums_or_queries_are_refused(tmp_path: Path, table: FixedSums, share: float) -> None:
     place = folder(tmp_path / "run")
-    gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    release(gate(noise=None, folder=place), FIXED, share=0.1)
     place.close()
     place = RunFolder.resume(tmp_path / "run", data=DATA)
     with pytest.raises(NoiseReuse):
-        gate(noise=None, folder=place).release(table, NO_VALUES, share=share)
+        release(gate(noise=None, folder=place), table, share=share)
     assert len(place.ledger.events) == 1
 
 
@@ -118,9 +119,9 @@ def test_a_closed_folder_cannot_be_used(tmp_path: Path) -> None:
     place.close()
     resumed = RunFolder.resume(tmp_path / "run", data=DATA)
     with pytest.raises(NoiseReuse, match="was closed"):
-        door.release(FIXED, NO_VALUES, share=0.1)
+        release(door, FIXED, share=0.1)
     door.close()  # must not erase what another holder is using
-    assert gate(noise=None, folder=resumed).release(FIXED, NO_VALUES, share=0.1).size
+    assert release(gate(noise=None, folder=resumed), FIXED, share=0.1).size
     with pytest.raises(NoiseReuse, match="another run"):
         gate(noise=None, folder=resumed)
 
@@ -128,7 +129,7 @@ def test_a_closed_folder_cannot_be_used(tmp_path: Path) -> None:
 def test_the_key_is_readable_by_its_owner_only_and_erased(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", noise=None)
     door = gate(noise=None, folder=place)
-    door.release(FIXED, NO_VALUES, share=0.1)
+    release(door, FIXED, share=0.1)
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
     for name in ("key.json", "uses.jsonl", "ledger.jsonl"):
         assert (tmp_path / "run" / name).stat().st_mode & 0o777 == 0o600
@@ -249,7 +250,7 @@ def test_lines_are_synced_before_noise_is_drawn(
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(type(place._noise), "_integers", draw)
-    gate(noise=None, folder=place).release(FIXED, NO_VALUES, share=0.1)
+    release(gate(noise=None, folder=place), FIXED, share=0.1)
     assert order == ["ledger.jsonl", "uses.jsonl", "noise"]
 
 
@@ -299,12 +300,12 @@ def test_a_full_disk_releases_nothing(tmp_path: Path, room: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, limits[1]))
     try:
         with pytest.raises(OutputError, match="cannot write"):
-            door.release(FIXED, NO_VALUES, share=0.1)
+            release(door, FIXED, share=0.1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert door.ledger.events == ()
     assert journal.read_bytes() == before
-    door.release(FIXED, NO_VALUES, share=0.1)
+    release(door, FIXED, share=0.1)
     assert len(read_journal(journal).events) == 1
 
 
@@ -322,7 +323,7 @@ publish = t.Gate.release
 def release(*args, **kwargs):
     result = publish(*args, **kwargs)
     with out.open("ab") as stream:
-        stream.write(result.tobytes())
+        stream.write(result.tables[0].tobytes())
     return result
 t.Gate.release = release
 t.run_steps(door, 12)
@@ -373,11 +374,11 @@ def test_a_gate_goes_on_in_the_middle(tmp_path: Path) -> None:
     place = RunFolder.resume(tmp_path / "run", data=DATA)
     door = gate(noise=None, folder=place, position=4)
     values = random_values(SUMS, seed=int(abs(whole[3]).sum()) % 1000)
-    table = FixedSums(replace(QUERY, purpose="step 4"), SUMS.exact(values))
-    assert np.array_equal(door.release(table, NO_VALUES, share=0.05), whole[4])
+    table = FixedSums(replace(QUERY, purpose="step 4"), SUMS.exact(values).tables[0])
+    assert np.array_equal(release(door, table, share=0.05), whole[4])
     with pytest.raises(BudgetExceeded):
-        door.release(FIXED, NO_VALUES, share=0.76)  # 5 × 0.05 are spent
-    door.release(FIXED, NO_VALUES, share=0.7499)
+        release(door, FIXED, share=0.76)  # 5 × 0.05 are spent
+    release(door, FIXED, share=0.7499)
     assert len(door.ledger.events) == 6
 
 
@@ -427,17 +428,17 @@ def test_a_joint_release_that_was_cut_off_is_repeated(tmp_path: Path) -> None:
     """A crash after the first of two lines of the ledger, and after both but before their use."""
     from tests.mechanisms.test_gate import BOTH
 
-    expected = gate(noise=InsecureTestNoise(4)).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    expected = gate(noise=InsecureTestNoise(4)).release(BOTH, Direct(), shares=(0.1, 0.1)).tables
     for lines in (2, 3):  # with the header
         place = folder(tmp_path / f"run-{lines}")
-        gate(noise=None, folder=place).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+        gate(noise=None, folder=place).release(BOTH, Direct(), shares=(0.1, 0.1))
         place.close()
         for name, kept in (("ledger.jsonl", lines), ("uses.jsonl", 1)):
             file = tmp_path / f"run-{lines}" / name
             file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:kept]))
         place = RunFolder.resume(tmp_path / f"run-{lines}", data=DATA)
         door = gate(noise=None, folder=place)
-        again = door.release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+        again = door.release(BOTH, Direct(), shares=(0.1, 0.1)).tables
         assert all(np.array_equal(a, b) for a, b in zip(again, expected, strict=True))
         assert len(door.ledger.events) == 2
         place.close()
@@ -449,9 +450,9 @@ def test_the_noise_of_every_table_is_bound(tmp_path: Path) -> None:
     from tests.mechanisms.test_gate import BOTH, Together
 
     place = folder(tmp_path / "run")
-    gate(noise=None, folder=place).release_together(BOTH, NO_VALUES, shares=(0.1, 0.1))
+    gate(noise=None, folder=place).release(BOTH, Direct(), shares=(0.1, 0.1))
     place.close()
     moved_second = Together((BOTH.parts[0], replace(BOTH.parts[1], sums=BOTH.parts[1].sums + 1)))
     door = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
     with pytest.raises(NoiseReuse, match="event 1"):
-        door.release_together(moved_second, NO_VALUES, shares=(0.1, 0.1))
+        door.release(moved_second, Direct(), shares=(0.1, 0.1))

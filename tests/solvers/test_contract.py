@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from taciturn.solvers.names import SOLVERS, UNITS, make_solver
 
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import ExactRelease, GaussianRelease, PatternRelease
@@ -20,7 +21,6 @@ from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource
 from taciturn.mechanisms.query import JointMeasurement
 from taciturn.solvers.contract import Fit, Session, Solver, settings
-from taciturn.solvers.names import SOLVERS, UNITS, make_solver
 from tests.solvers.helpers import (
     BUDGET,
     checkerboard,

@@ -24,8 +24,9 @@ from taciturn.audit import bounds
 from taciturn.audit.one_run import Canaries, Coins, Scores, toss
 from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
 from taciturn.scale import Scale
-from taciturn.solvers.contract import Session, Solver, settings
+from taciturn.solvers.contract import Session
 from taciturn.solvers.gradient import VALUE_LEVELS
+from taciturn.solvers.solver import Solver
 
 FALSE_POSITIVES = 0.01
 """The rate of false alarms at which an attacker's hits are counted."""
@@ -143,7 +144,7 @@ class Attack:
         return {
             "audit": "attack",
             "solver": self.solver.name,
-            "settings": settings(self.solver),
+            "settings": self.solver.settings,
             **claim_to_dict(self.claim),
             "values": [self.targets.low, self.targets.high],
             "mu_between_values": self.mu,

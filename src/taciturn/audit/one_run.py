@@ -28,7 +28,8 @@ from taciturn.audit.worlds import banded, matching
 from taciturn.data.ratings import Ratings
 from taciturn.errors import CheckFailed, InvalidParameter
 from taciturn.mechanisms.query import BoundedQuery
-from taciturn.solvers.contract import Session, Solver, settings
+from taciturn.solvers.contract import Session
+from taciturn.solvers.solver import Solver
 
 Coins = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float64]
@@ -183,7 +184,7 @@ class OneRun:
         return {
             "audit": "one-run",
             "solver": self.solver.name,
-            "settings": settings(self.solver),
+            "settings": self.solver.settings,
             **claim_to_dict(self.claim),
             "lower_bound": bounds.one_run_epsilon(
                 self.coins.size,

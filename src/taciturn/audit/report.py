@@ -18,7 +18,7 @@ from taciturn.audit.attack import Attack
 from taciturn.audit.one_run import OneRun
 from taciturn.audit.two_worlds import TwoWorlds, View
 from taciturn.audit.verdict import OWNER
-from taciturn.solvers.contract import Solver
+from taciturn.solvers.solver import Solver
 
 Result = TwoWorlds | OneRun | Attack
 Row = tuple[str, str, str]
@@ -90,8 +90,8 @@ def rows(result: Result) -> list[Row]:
 
 def _claimed(result: Result) -> str:
     claim = result.claim
-    formula = ", by the paper's own formula" if _solver(result).name == "paper" else ""
-    return f"at delta = {claim.delta:g}, {claim.status}{formula}"
+    how = _solver(result).claim
+    return f"at delta = {claim.delta:g}, {claim.status}{', ' + how if how else ''}"
 
 
 def _solver(result: Result) -> Solver:

@@ -19,8 +19,9 @@ from taciturn.accounting.ledger import Ledger
 from taciturn.data.ratings import Ratings
 from taciturn.errors import TaciturnError
 from taciturn.mechanisms.gate import _observed
-from taciturn.mechanisms.query import BoundedQuery, JointMeasurement
-from taciturn.solvers.contract import PLAIN, Fit, Session, Solver
+from taciturn.mechanisms.query import BoundedQuery, Executor, QuerySpec
+from taciturn.solvers.contract import PLAIN, Fit, Session
+from taciturn.solvers.solver import Solver
 
 
 class Stopped(Exception):
@@ -44,7 +45,6 @@ class Diverged(TaciturnError):
 
 
 Sums = npt.NDArray[np.int64]
-Values = npt.NDArray[np.int32]
 Released = tuple[npt.NDArray[np.float64], ...]
 
 
@@ -69,14 +69,9 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Transcript:
-    """Everything that one run released, and its fit.
-
-    `values` are the private values that its releases were computed from, one array for each time
-    that something was released.
-    """
+    """Everything that one run released, and its fit."""
 
     tables: tuple[Table, ...]
-    values: tuple[Values, ...]
     fit: Fit
 
     @property
@@ -107,7 +102,7 @@ def watch(
     budget: Budget | None,
     session: Session = PLAIN,
     *,
-    others: Sequence[Values] = (),
+    others: Executor | None = None,
     stop_after: int | None = None,
     stop: type[Stopped] | type[Interrupted] = Stopped,
 ) -> Transcript:
@@ -116,7 +111,7 @@ def watch(
     Parameters
     ----------
     others
-        The values of another world, for its sums along the history of this run.
+        Executor of a neighbouring dataset, for its sums along the transcript of this run.
     stop_after, stop
         Raise `stop` after so many tables.
     """
@@ -153,18 +148,17 @@ class _Recorder:
 
     def __init__(self) -> None:
         self.tables: list[Table] = []
-        self._values: list[Values] = []
 
     def transcript(self, fit: Fit) -> Transcript:
-        return Transcript(tuple(self.tables), tuple(self._values), fit)
+        return Transcript(tuple(self.tables), fit)
 
 
 class _Watcher(_Recorder):
-    """Records a run, with the sums of another world along the same history if it has its values."""
+    """Records a run, with the sums of a neighbouring dataset along the same transcript if given."""
 
     def __init__(
         self,
-        others: Sequence[Values],
+        others: Executor | None,
         stop_after: int | None,
         stop: type[Stopped] | type[Interrupted],
     ) -> None:
@@ -172,15 +166,10 @@ class _Watcher(_Recorder):
         self._others, self._stop_after, self._stop = others, stop_after, stop
         self._twins: tuple[Sums | None, ...] = ()
 
-    def asked(self, measurement: JointMeasurement, values: Values) -> None:
-        # The other world first: a measurement may remember what it was asked last.
-        number = len(self._values)
-        self._twins = (None,) * len(measurement.queries)
-        if number < len(self._others):
-            self._twins = measurement.exact(self._others[number], 1)
-        elif self._others:
-            raise Diverged("the number of releases depends on the ratings")
-        self._values.append(values)
+    def asked(self, spec: QuerySpec, executor: Executor) -> None:
+        self._twins = (None,) * len(spec.queries)
+        if self._others is not None:
+            self._twins = self._others.answer(spec).tables
 
     def released(
         self,
@@ -203,8 +192,8 @@ class _Player(_Recorder):
         super().__init__()
         self._history = history
 
-    def asked(self, measurement: JointMeasurement, values: Values) -> None:
-        self._values.append(values)
+    def asked(self, spec: QuerySpec, executor: Executor) -> None:
+        pass
 
     def released(
         self,

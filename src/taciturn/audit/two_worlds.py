@@ -27,7 +27,6 @@ from taciturn.audit.scores import Scores, fit_attack
 from taciturn.audit.transcript import (
     Diverged,
     Transcript,
-    Values,
     losses,
     play,
     released_numbers,
@@ -36,7 +35,8 @@ from taciturn.audit.transcript import (
 )
 from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
 from taciturn.audit.worlds import Case
-from taciturn.solvers.contract import Fit, settings
+from taciturn.queries.executor import LocalExecutor
+from taciturn.solvers.contract import Fit
 
 _CHUNK = 25
 """Runs that are done and kept together."""
@@ -142,7 +142,7 @@ class TwoWorlds:
         return {
             "audit": "two-worlds",
             "solver": self.case.solver.name,
-            "settings": settings(self.case.solver),
+            "settings": self.case.solver.settings,
             "pair": self.case.pair.words,
             "attacker_sees": self.plan.view,
             **claim_to_dict(self.claim),
@@ -308,23 +308,17 @@ def _seen(task: _Task) -> Scores:
 
 
 class _Attacker:
-    """Runs with the sums of both worlds along the history of one.
+    """Runs with the sums of both neighbouring datasets along the transcript of one.
 
-    If a measurement holds released and public values only, as it should, the other world's sums
-    are the same measurement of its values. Whether that is so is tried once; if not, the other
-    world is played the history of every run.
+    If a query spec holds released and public values only, as it should, the sums of the other
+    dataset are its answer to the same spec. Whether that is so is tried once; if not, the other
+    dataset is played the transcript of every run.
     """
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        runs = [self._watch(world, ()) for world in (0, 1)]
-        self._values: list[tuple[Values, ...]] = [run.values for run in runs]
-        # Worlds with other pairs have no values in common.
-        lengths = [[each.size for each in values] for values in self._values]
-        self._is_simple = lengths[0] == lengths[1]
-        if not self._is_simple:
-            return
-        history = self._watch(0, self._values[1])
+        self._executors = [LocalExecutor(world, threads=1) for world in case.pair.worlds]
+        history = self._watch(0, self._executors[1])
         played = self._play(history, 1)
         self._is_simple = all(
             np.array_equal(one.others, two.sums)  # type: ignore[arg-type]
@@ -334,11 +328,11 @@ class _Attacker:
     def history(self, world: int) -> Transcript:
         """Return a run in a world, with the other world's sums."""
         if self._is_simple:
-            return self._watch(world, self._values[1 - world])
-        history = self._watch(world, ())
+            return self._watch(world, self._executors[1 - world])
+        history = self._watch(world)
         return with_others(history, self._play(history, 1 - world))
 
-    def _watch(self, world: int, others: tuple[Values, ...]) -> Transcript:
+    def _watch(self, world: int, others: LocalExecutor | None = None) -> Transcript:
         case = self._case
         ratings = case.pair.worlds[world]
         return watch(case.solver, ratings, case.budget, case.session(), others=others)
@@ -391,7 +385,7 @@ def _facts(case: Case, plan: Plan) -> dict[str, Any]:
         "code": _code_digest(),
         "worlds": [world.digest() for world in case.pair.worlds],
         "solver": case.solver.name,
-        "settings": settings(case.solver),
+        "settings": case.solver.settings,
         "budget": None if case.budget is None else (case.budget.epsilon, case.budget.delta),
         "seed": case.pair.seed,
         "view": plan.view,

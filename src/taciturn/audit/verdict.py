@@ -8,8 +8,7 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Ledger
 from taciturn.errors import InvalidParameter
-from taciturn.solvers.contract import Solver
-from taciturn.solvers.paper import PaperSolver
+from taciturn.solvers.solver import Solver
 
 OWNER = (
     "An audit reads private data and shows exact facts about it if it is given real ratings: the "
@@ -41,19 +40,14 @@ class Claim:
     status: str
 
 
-DELTA = 1e-5
-"""Where a claim is stated if neither a budget nor the solver says."""
-
-
 def claim_of(ledger: Ledger, solver: Solver, budget: Budget | None) -> Claim:
-    """Return what is claimed for a run; the paper claims its own ε, from a bound of its own."""
-    delta = budget.delta if budget else getattr(solver, "delta", DELTA)
+    """Claim of a run; that of the published algorithm has its own ε."""
+    delta = solver.stated_delta(budget)
     certificate = Certificate.from_ledger(ledger, delta)
     if certificate.epsilon is None or certificate.mu is None:
         raise InvalidParameter(f"{solver.name} claims nothing: there is no claim to audit")
-    is_paper = isinstance(solver, PaperSolver) and budget is not None
     return Claim(
-        epsilon=budget.epsilon if is_paper and budget else certificate.epsilon,
+        epsilon=solver.claimed_epsilon(certificate.epsilon, budget),
         delta=delta,
         mu=certificate.mu,
         status=certificate.status.value,

@@ -12,13 +12,12 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.audit import counterexample
 from taciturn.audit.neighbours import id_index, popular_items, telling_rater
-from taciturn.audit.verdict import DELTA
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
-from taciturn.solvers.contract import Seeds, Session, Solver, unit_of
-from taciturn.solvers.names import SOLVERS, make_solver
-from taciturn.solvers.paper import PaperDescent, PaperSolver
+from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.contract import Algorithm, PublicFacts, Seeds, Session
+from taciturn.solvers.solver import DELTA, Solver
 
 EPSILON = 20.0
 """What is audited with many runs when no ε is given; a small one needs far more of them."""
@@ -74,10 +73,10 @@ def audited_solver(name: str, *, is_small: bool = True, **options: Any) -> Solve
     unit = Unit(given.get("unit", Unit.VALUE))
     usual = _USUAL.get(name, {}) if unit is Unit.VALUE else _HIDDEN.get(name, {})
     options = (usual if is_small else {}) | given
-    if name not in SOLVERS:
-        names = ", ".join(each for each, kind in SOLVERS.items() if kind.is_private)
+    if name not in CATALOG:
+        names = ", ".join(each for each, entry in CATALOG.items() if entry.is_private)
         raise InvalidParameter(f"solver must be one of {names}, got {name!r}")
-    solver = make_solver(name, **options)
+    solver: Solver = make_solver(name, **options)
     if not solver.is_private:
         raise InvalidParameter(f"{name} claims nothing: there is no claim to audit")
     return solver
@@ -94,12 +93,11 @@ def worst_pair(solver: Solver) -> Pair:
     - Under `user`: everybody rates in the middle; somebody who rates from end to end, so that no
       profile explains it, is there or not.
     """
-    if isinstance(solver, PaperSolver):
+    if solver.has_private_items:
         return _four_users(solver)
-    unit = unit_of(solver)
-    if unit is not Unit.VALUE:
-        return _there_or_not(unit)
-    users = items = 16 if solver.name == "als" else 1
+    if solver.unit is not Unit.VALUE:
+        return _there_or_not(solver.unit)
+    users = items = 16 if solver.clips_residuals else 1
     rows, columns = (each.ravel() for each in np.indices((users, items)))
     values = np.full(rows.size, 3.0)
     worlds = [_ratings(rows, columns, np.append(end, values[1:])) for end in (1.0, 5.0)]
@@ -238,17 +236,18 @@ _HIDDEN: dict[str, dict[str, Any]] = {"als": {"factors": 1, "iterations": 4}}
 """The same under units that hide who rated what."""
 
 
-def _four_users(solver: PaperSolver) -> Pair:
+def _four_users(solver: Solver) -> Pair:
     users = np.arange(counterexample.RATINGS.size)
     worlds = [
         _ratings(users, np.zeros_like(users), values)
         for values in (counterexample.RATINGS, counterexample.NEIGHBOUR)
     ]
-    seed = 0
-    if solver.factors == 1:
+    seed, facts = 0, PublicFacts.of(worlds[0], solver.unit)
+    configured, _ = solver.spending(Budget.from_epsilon(1, DELTA))
+    algorithm = configured.algorithm(facts, None)
+    if algorithm.initial_state(Seeds()).users.shape[1] == 1:
         # Profiles start as ±1 then; some seed gives those of the counterexample.
-        descent = PaperDescent(solver.with_epsilon_i(Budget.from_epsilon(1, DELTA)), worlds[0])
-        seed = next(each for each in count() if _starts_right(descent, each))
+        seed = next(each for each in count() if _starts_right(algorithm, each))
     return Pair(
         worlds=(worlds[0], worlds[1]),
         user=3,
@@ -258,9 +257,9 @@ def _four_users(solver: PaperSolver) -> Pair:
     )
 
 
-def _starts_right(descent: PaperDescent, seed: int) -> bool:
-    start = descent.begin(Seeds(seed=seed))
-    signs = start["users"][:, 0] * start["items"][0, 0]
+def _starts_right(algorithm: Algorithm[Any], seed: int) -> bool:
+    start = algorithm.initial_state(Seeds(seed=seed))
+    signs = start.users[:, 0] * start.items[0, 0]
     return bool(np.array_equal(signs, counterexample.USER_STARTS * counterexample.ITEM_START))
 
 

@@ -7,6 +7,7 @@ may import it.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ import polars as pl
 
 from taciturn import _core
 from taciturn._internal import parallel
+from taciturn.data.pattern import Axis, Pattern, RatingPattern
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
 
@@ -141,8 +143,21 @@ class Ratings:
         """Memory of the ratings themselves, ids not counted."""
         return sum(array.nbytes for array in self._arrays())
 
+    @cached_property
+    def pattern(self) -> RatingPattern:
+        """Rated pairs without their values; private unless the privacy unit leaves them public."""
+        users, items = self.shape
+        return RatingPattern(
+            by_user=Pattern(self.by_user.starts, self.by_user.columns, items),
+            by_item=Pattern(self.by_item.starts, self.by_item.columns, users),
+        )
+
+    def along(self, axis: Axis) -> Csr:
+        """The ratings whose rows are those of an axis."""
+        return self.by_user if axis is Axis.USERS else self.by_item
+
     def values(self) -> npt.NDArray[np.float32]:
-        """Return the ratings in the order of `by_user`."""
+        """Ratings in the order of `by_user`."""
         return self.scale.decode(self.by_user.codes)
 
     def rows(self) -> Indices:

@@ -22,9 +22,9 @@ from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import Accuracy, accuracy
-from taciturn.solvers.contract import Fit, Session, Solver, settings
-from taciturn.solvers.names import SOLVERS, UNITS, make_solver, unit_option
-from taciturn.solvers.paper import PaperSolver
+from taciturn.solvers.catalog import CATALOG, make_solver, solvers_of_all_units
+from taciturn.solvers.contract import Fit, Session
+from taciturn.solvers.solver import Solver
 
 DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
 EPSILONS = (1.0, 5.0, 10.0)
@@ -68,10 +68,10 @@ class Plan:
     holdout: float = 0.1
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.solvers if name not in SOLVERS]
+        unknown = [name for name in self.solvers if name not in CATALOG]
         if unknown or not self.solvers:
             raise InvalidParameter(
-                f"solvers must be some of {', '.join(SOLVERS)}, got {', '.join(unknown) or 'none'}"
+                f"solvers must be some of {', '.join(CATALOG)}, got {', '.join(unknown) or 'none'}"
             )
         if len(set(self.solvers)) < len(self.solvers):
             raise InvalidParameter("a solver is named twice")
@@ -80,7 +80,8 @@ class Plan:
         if not units or len(set(units)) < len(units):
             raise InvalidParameter("give at least one unit, and none twice")
         if not self.kinds:
-            raise InvalidParameter(f"{' and '.join(UNITS)} know the unit {units[0]}; add one")
+            known = " and ".join(solvers_of_all_units())
+            raise InvalidParameter(f"{known} support unit {units[0]}; add one")
         if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
             raise InvalidParameter("give at least one epsilon, and none twice")
         for epsilon in self.epsilons:
@@ -100,8 +101,8 @@ class Plan:
         return [
             (name, unit)
             for name in self.solvers
-            for unit in (self.units if SOLVERS[name].is_private else [None])
-            if unit in (None, Unit.VALUE) or name in UNITS
+            for unit in (self.units if CATALOG[name].is_private else [None])
+            if unit is None or unit in CATALOG[name].units
         ]
 
     @property
@@ -218,8 +219,7 @@ def run_comparison(
     cache = CellCache(folder / "cells")
     digest = ratings.digest()
     split: tuple[int, Ratings, Ratings] | None = None
-    solvers = {cell: _solver(cell, plan) for cell in plan.cells}
-    facts = {cell: _facts(solver, cell, plan, digest) for cell, solver in solvers.items()}
+    facts = {cell: _facts(cell, plan, digest) for cell in plan.cells}
     found = {cell: cache.get(each, _measured) for cell, each in facts.items()}
     missing = [cell for cell, kept in found.items() if kept is None]
     done = len(found) - len(missing)
@@ -227,7 +227,7 @@ def run_comparison(
         progress(done + number, len(found), number / len(missing))
         if split is None or split[0] != cell.seed:
             split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
-        fit, status = _fit(solvers[cell], cell, plan, split[1], threads)
+        fit, status = _fit(cell, plan, split[1], threads)
         measured = accuracy(fit, split[1], split[2], threads)
         cache.put(facts[cell], asdict(cell) | asdict(measured) | {"status": status})
         found[cell] = measured, status
@@ -241,23 +241,17 @@ def run_comparison(
     )
 
 
-def _solver(cell: Cell, plan: Plan) -> Solver:
-    solver = make_solver(cell.solver, **unit_option(cell.solver, cell.unit or Unit.VALUE))
-    if isinstance(solver, PaperSolver) and cell.epsilon is not None:
-        # Its own formula is not tight: at the same exact ε it may use less noise.
-        mu = Budget.from_epsilon(cell.epsilon, plan.delta).mu
-        ratio = math.sqrt(2 * math.log(1.25 / solver.delta_i) / solver.iterations)
-        return replace(solver, epsilon_i=mu * ratio, delta=plan.delta)
-    return solver
+def _configured(cell: Cell, plan: Plan) -> tuple[Solver, Budget | None]:
+    """Solver and budget of a cell, which spend exactly its ε."""
+    solver: Solver = make_solver(cell.solver, unit=cell.unit)
+    if cell.epsilon is None:
+        return solver, None
+    return solver.spending(Budget.from_epsilon(cell.epsilon, plan.delta))
 
 
-def _fit(
-    solver: Solver, cell: Cell, plan: Plan, train: Ratings, threads: int | None
-) -> tuple[Fit, str]:
-    """Return a fit, and the status that follows from its ledger."""
-    budget = None
-    if cell.epsilon is not None and not isinstance(solver, PaperSolver):
-        budget = Budget.from_epsilon(cell.epsilon, plan.delta)
+def _fit(cell: Cell, plan: Plan, train: Ratings, threads: int | None) -> tuple[Fit, str]:
+    """Fit of a cell, and the status that follows from its ledger."""
+    solver, budget = _configured(cell, plan)
     fit = solver.fit(train, budget, Session(seed=cell.seed, threads=threads))
     certificate = Certificate.from_ledger(fit.ledger, plan.delta)
     spent = math.inf if certificate.epsilon is None else certificate.epsilon
@@ -266,13 +260,13 @@ def _fit(
     return fit, certificate.status.value
 
 
-def _facts(solver: Solver, cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
+def _facts(cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
     """Everything that the result of a cell depends on."""
     return {
         "version": (VERSION, __version__),
         "ratings": digest,
         "cell": asdict(cell),
-        "settings": settings(solver),
+        "settings": _configured(cell, plan)[0].settings,
         "delta": plan.delta,
         "holdout": plan.holdout,
     }

@@ -1,7 +1,7 @@
-"""The Gaussian mechanism: the only door out of the private side.
+"""The Gaussian mechanism: the only way out of the private side.
 
-`Gate.release` is the one place that computes a noise scale, books an event and draws noise, in that
-order. What it returns may be published; what goes in may not.
+`Gate.release` is the one place that computes a noise scale, records an event and draws noise, in
+that order. What it returns may be published; what goes in may not.
 """
 
 import json
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
 from typing import NoReturn, Protocol
 
@@ -34,15 +34,15 @@ from taciturn.accounting.units import Unit
 from taciturn.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from taciturn.mechanisms.extent import SMALL, Extent, ideal_mu
 from taciturn.mechanisms.noise import BLOCK, NoiseSource, SecureNoise, check_source
-from taciturn.mechanisms.query import BoundedQuery, JointMeasurement, Measurement
+from taciturn.mechanisms.query import Answer, BoundedQuery, Executor, QuerySpec, Released
 from taciturn.mechanisms.run_folder import TOGETHER_MAX, RunFolder
 
 
 class _Observer(Protocol):
     """An audit that sees the exact sums of a run; the ledger of such a run has status `none`."""
 
-    def asked(self, measurement: JointMeasurement, values: npt.NDArray[np.int32]) -> None:
-        """Take note of a measurement before it is computed. Private."""
+    def asked(self, spec: QuerySpec, executor: Executor) -> None:
+        """Note a query spec before it is answered. Private."""
 
     def released(
         self,
@@ -51,7 +51,7 @@ class _Observer(Protocol):
         tables: Sequence[npt.NDArray[np.int64]],
         released: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[npt.NDArray[np.float64], ...]:
-        """Take note of exact sums and what was released; return what the run gets to see."""
+        """Note exact sums and noisy ones; the result is what the run gets to see."""
 
 
 _observer: ContextVar[_Observer | None] = ContextVar("observer", default=None)
@@ -118,13 +118,13 @@ class Gate:
         self._ledger = folder._ledger if folder else Ledger()
         self._threads = parallel.thread_count(threads)
         self._lock = threading.Lock()
-        booked = self._ledger.events
-        if not 0 <= position <= len(booked):
+        recorded = self._ledger.events
+        if not 0 <= position <= len(recorded):
             raise NoiseReuse("the run cannot go on from events that its ledger does not have")
         self._position = position
         # μ² exactly, so that many small shares may add up to just 1.
         self._square, self._drawn = Fraction(0), Extent(coordinates=0, releases=0, numbers=0)
-        for event in booked[:position]:
+        for event in recorded[:position]:
             if isinstance(event, ExactRelease) or event.unit is not self.unit:
                 raise NoiseReuse("the ledger of the run holds what this gate never books")
             if isinstance(event, GaussianRelease):
@@ -149,7 +149,7 @@ class Gate:
         return self._position
 
     def plan(self, query: BoundedQuery, share: float) -> GaussianRelease:
-        """Return the event that releasing `query` with a share of the budget's μ² would book.
+        """Event that releasing `query` with a share of the budget's μ² would record.
 
         The noise scale is sensitivity/(μ√share), rounded up. Reads no private data.
         """
@@ -200,60 +200,43 @@ class Gate:
         return self.plan(query, share).noise_scale
 
     def publish_pattern(self, purpose: str) -> None:
-        """Book that something computed from who rated what leaves as it is; free under `value`.
+        """Record that a statistic of the rating pattern leaves without noise; free under `value`.
 
         After it, the gate releases nothing more.
         """
         event = PatternRelease(purpose=purpose, unit=self.unit)
         if not event.is_free:
-            raise InvalidParameter(f"unit {self.unit} hides who rated what: it needs noise")
+            raise InvalidParameter(f"unit {self.unit} protects the rating pattern: it needs noise")
         with self._lock:
-            self._book(self._position, [event])
+            self._record(self._position, [event])
             self._position += 1
 
-    def release(
-        self, measurement: Measurement, values: npt.NDArray[np.int32], *, share: float
-    ) -> npt.NDArray[np.float64]:
-        """Release the sums of a measurement with Gaussian noise, for a share of the budget's μ².
+    def release(self, spec: QuerySpec, executor: Executor, *, shares: Sequence[float]) -> Released:
+        """Release the tables of a query spec with Gaussian noise, each for its share of μ².
 
-        Reads private data, `values`; what it returns may be published. Books the event first,
-        durably if the run has a folder, then draws the noise: a crash in between costs budget and
-        reveals nothing. No exception depends on the sums: that they stay within the query's
-        magnitude is up to the measurement, and sums that did not would only wrap around, which is
-        post-processing. In a resumed run the events that were booked before must come again in the
-        same order with the same sums, and draw the same noise.
+        Reads private data through the executor; the released tables may be published. Records all
+        events first, durably if the run has a folder, then draws noise: a crash in between costs
+        budget and reveals nothing. No exception depends on the sums: that they stay within a
+        query's magnitude is up to the spec, and sums that did not would only wrap around, which is
+        post-processing. In a resumed run the events that were recorded before must come again in
+        the same order with the same sums, and draw the same noise.
 
         Raises
         ------
         BudgetExceeded
-            The shares add up to more than 1; nothing was booked.
+            The shares add up to more than 1; nothing was recorded.
         NoiseReuse
             A resumed run asks for something else than it did before, or the run is complete.
         """
-        (released,) = self.release_together(_Alone(measurement), values, shares=(share,))
-        return released
-
-    def release_together(
-        self,
-        measurement: JointMeasurement,
-        values: npt.NDArray[np.int32],
-        *,
-        shares: Sequence[float],
-    ) -> tuple[npt.NDArray[np.float64], ...]:
-        """Release several tables that are computed together, each for its share of μ².
-
-        Like `release` for each; all events are booked before any noise is drawn.
-        """
-        queries = measurement.queries
+        queries = spec.queries
         if not 0 < len(queries) <= TOGETHER_MAX:
             raise InvalidParameter(f"release at most {TOGETHER_MAX} tables together")
         events = [self.plan(query, share) for query, share in zip(queries, shares, strict=True)]
         if self._observer is not None:
-            self._observer.asked(measurement, values)
-        tables = measurement.exact(values, self._threads)
-        for query, sums in zip(queries, tables, strict=True):
-            if sums.shape != query.shape or sums.dtype != np.int64:
-                raise InvalidParameter("a measurement must give 64-bit integers of its shape")
+            self._observer.asked(spec, executor)
+        answer = executor.answer(spec)
+        _check_answer(queries, answer)
+        tables = answer.tables
         with self._lock:
             position, square = self._position, self._square
             if any(isinstance(event, PatternRelease) for event in self._ledger.events[:position]):
@@ -263,8 +246,8 @@ class Gate:
             drawn = self._drawn.plus(Extent.of(queries))
             if not self.extent.covers(drawn):
                 raise BudgetExceeded(_TOO_LARGE)
-            self._noise._secret()  # raises if the noise cannot be used, before anything is booked
-            self._book(position, events)
+            self._noise._secret()  # raises if the noise cannot be used, before anything is recorded
+            self._record(position, events)
             if self._folder:
                 uses = [
                     self._use(position + place, query, sums)
@@ -281,19 +264,20 @@ class Gate:
             ]
             released = self._noised(drafts)
         if self._observer is not None:
-            return self._observer.released(queries, events, tables, released)
-        return released
+            released = self._observer.released(queries, events, tables, released)
+        scales = tuple(event.noise_scale for event in events)
+        return Released(spec=spec, tables=released, noise_scales=scales, private=answer.private)
 
-    def _book(self, position: int, events: Sequence[Event]) -> None:
-        """Book events that are new; those that were booked before must be the same."""
-        booked = self._ledger.events
-        for place, (known, event) in enumerate(zip(booked[position:], events, strict=False)):
+    def _record(self, position: int, events: Sequence[Event]) -> None:
+        """Record events that are new; those that were recorded before must be the same."""
+        recorded = self._ledger.events
+        for place, (known, event) in enumerate(zip(recorded[position:], events, strict=False)):
             if self._folder is None or known != event:
                 raise NoiseReuse(
                     f"event {position + place} of this run was {known.purpose!r} with other "
                     "parameters; resume with the same configuration or begin a new run"
                 )
-        new = events[max(0, len(booked) - position) :]
+        new = events[max(0, len(recorded) - position) :]
         if self._folder and new:
             self._folder.book(new)
         for event in new:
@@ -332,6 +316,15 @@ class Gate:
         return tuple(draft.released for draft in drafts)
 
 
+def _check_answer(queries: Sequence[BoundedQuery], answer: Answer) -> None:
+    """Raise unless an answer has the tables of its queries, and nothing else if they are proven."""
+    for query, sums in zip(queries, answer.tables, strict=True):
+        if sums.shape != query.shape or sums.dtype != np.int64:
+            raise InvalidParameter("an answer must have 64-bit integers of its query's shape")
+    if answer.private is not None and any(query.flaw is None for query in queries):
+        raise InvalidParameter("a proven query hands on nothing but its tables")
+
+
 _TOO_LARGE = (
     "the releases touch more coordinates, tables or numbers than the run planned for; this one was "
     "not made"
@@ -358,19 +351,3 @@ class _Draft:
         noise = noise.reshape(sums.shape)
         noise += sums
         np.multiply(noise, self._step, out=self.released[rows])
-
-
-@dataclass(frozen=True)
-class _Alone:
-    """One measurement as a joint one."""
-
-    measurement: Measurement
-
-    @property
-    def queries(self) -> tuple[BoundedQuery, ...]:
-        return (self.measurement.query,)
-
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> tuple[npt.NDArray[np.int64], ...]:
-        return (self.measurement.exact(values, threads),)

@@ -1,8 +1,8 @@
-"""Bounded queries: a table of private sums, and how far one neighbouring change can move it.
+"""Bounded queries: tables of private sums, and how far one neighbouring change can move them.
 
-A query's fields are public facts. A measurement computes the private sums of its query and nothing
-else; `taciturn.mechanisms.gate.Gate.release` takes the measurement, so that no sums go with a
-bound that is not theirs.
+A `BoundedQuery` holds the public facts of one table. A `QuerySpec` says which tables to compute and
+how, from public or released numbers only; an `Executor` holds the ratings and computes the answer.
+A gate takes both, so that no answer goes with a bound that is not its own.
 """
 
 import math
@@ -12,12 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from taciturn import _core
-from taciturn._internal import parallel, validate
+from taciturn._internal import validate
 from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
-from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
+
+Table = npt.NDArray[np.int64]
+"""Exact sums in steps of a query's grid: private."""
 
 MAGNITUDE_MAX = 2**61
 """Largest absolute value of an exact sum; with noise it still fits 64 bits."""
@@ -75,138 +76,50 @@ class BoundedQuery:
         return math.ldexp(1.0, self.exponent)
 
 
-class Measurement(Protocol):
-    """A table of private sums: what is public about it, and how to compute it."""
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Exact answer of a query spec: private.
 
-    @property
-    def query(self) -> BoundedQuery:
-        """The public facts, the bound among them."""
+    Attributes
+    ----------
+    tables
+        One table for each query of the spec.
+    private
+        Anything else that was computed on the way and stays on the private side. A gate hands it
+        on only where the bound is claimed, not proven: post-processing that sees it is not private.
+    """
 
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> npt.NDArray[np.int64]:
-        """Return the exact sums, which obey the bound. Reads private data."""
+    tables: tuple[Table, ...]
+    private: Any = None
 
 
-class JointMeasurement(Protocol):
-    """Several tables of private sums that are computed together."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Released:
+    """Noisy answer of a query spec, with the public facts that post-processing needs.
+
+    `noise_scales` has the standard deviation of the noise of each table, in the units of the table.
+    `private` is None unless the bound is only claimed; see `Answer`.
+    """
+
+    spec: Any
+    tables: tuple[npt.NDArray[Any], ...]
+    noise_scales: tuple[float, ...]
+    private: Any = None
+
+
+class QuerySpec(Protocol):
+    """One or more tables of private sums that are computed together, described without data."""
 
     @property
     def queries(self) -> tuple[BoundedQuery, ...]:
-        """The public facts of each table, its bound among them."""
-
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> tuple[npt.NDArray[np.int64], ...]:
-        """Return the exact sums, which obey the bounds. Reads private data."""
+        """Public facts of each table, its bound among them."""
 
 
-class WeightedSums:
-    """For each row, Σ value × feature over the row's ratings, under unit `value`.
+class Executor(Protocol):
+    """Holds the ratings of a training and computes exact answers: on this machine, or on many."""
 
-    Which ratings there are is public under `value`: row r has the entries starts[r] to
-    starts[r + 1], and entry e refers to feature row columns[e]. Changing the value of one rating
-    moves one row of the table by at most (range of the values) × (norm bound of the features).
+    def answer(self, spec: Any) -> Answer:
+        """Exact answer of a query spec, which obeys its bounds. Reads private data."""
 
-    Parameters
-    ----------
-    purpose, rows
-        What the table is for, and what its rows are.
-    starts, columns
-        The public pattern, as in compressed sparse rows.
-    features
-        One row for each column index, on `feature_grid`: public or already released.
-    value_grid, feature_grid
-        The grids of both factors.
-    """
-
-    def __init__(
-        self,
-        *,
-        purpose: str,
-        rows: Rows,
-        starts: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-        features: npt.NDArray[np.int32],
-        value_grid: ValueGrid,
-        feature_grid: FeatureGrid,
-    ) -> None:
-        features = frozen("features", features, np.int32)
-        if not feature_grid.fits(features).all():
-            raise InvalidParameter("a feature row is longer than 1; quantise it with its grid")
-        starts, columns = checked_pattern(starts, columns, features.shape[0])
-        degrees = np.diff(starts)
-        self._starts, self._columns, self._features = starts, columns, features
-        self._grid = value_grid
-        largest = max(abs(value_grid.lowest), abs(value_grid.highest))
-        self.query = BoundedQuery(
-            purpose=purpose,
-            unit=Unit.VALUE,
-            rows=rows,
-            shape=(starts.size - 1, features.shape[1]),
-            exponent=value_grid.exponent - feature_grid.bits,
-            sensitivity=float(value_grid.range * feature_grid.bound),
-            coordinates=features.shape[1],
-            magnitude=max(1, int(degrees.max())) * largest * feature_grid.bound,
-            proof="grid.md#sensitivity",
-        )
-
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> npt.NDArray[np.int64]:
-        """Return the exact sums. Reads private data; the result is private too.
-
-        Values outside the grid count as its nearer end, so that the bound holds for any input.
-        """
-        if values.shape != self._columns.shape or values.dtype != np.int32:
-            raise InvalidParameter("values must be one 32-bit integer for each entry")
-        values = np.ascontiguousarray(values)
-        sums = np.empty(self.query.shape, dtype=np.int64)
-
-        def work(begin: int, end: int) -> None:
-            _core.grid_sums(
-                self._starts,
-                self._columns,
-                values,
-                self._grid.lowest,
-                self._grid.highest,
-                self._features,
-                sums,
-                begin,
-                end,
-            )
-
-        count = parallel.thread_count(threads)
-        # Several ranges a thread even out rows of different length; sums do not depend on them.
-        size = -(-len(sums) // (8 * count))
-        parallel.for_ranges(work, len(sums), size=size, threads=count)
-        return sums
-
-
-def checked_pattern(
-    starts: npt.NDArray[np.int64], columns: npt.NDArray[np.int32], width: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return copies of compressed rows that refer to `width` columns, each pair once, or raise."""
-    starts = frozen("starts", starts, np.int64)
-    columns = frozen("columns", columns, np.int32)
-    degrees = np.diff(starts)
-    if starts.size < 2 or starts[0] != 0 or starts[-1] != columns.size or degrees.min() < 0:
-        raise InvalidParameter("starts must rise from 0 to the number of entries")
-    if columns.size and not 0 <= columns.min() <= columns.max() < width:
-        raise InvalidParameter("columns must refer to rows of the features")
-    rises = np.diff(columns) > 0
-    rises[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < columns.size)] - 1] = True
-    if not rises.all():
-        raise InvalidParameter("columns must rise within each row: no pair may come twice")
-    return starts, columns
-
-
-def frozen(name: str, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """Return a copy that nobody can change: what is checked must still hold when it is used."""
-    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
-        raise InvalidParameter(f"{name} must be an array of integers")
-    copy = np.array(array, dtype=dtype, order="C")
-    if array.size and not np.array_equal(copy, array):
-        raise InvalidParameter(f"{name} must fit {np.dtype(dtype).name}")
-    copy.flags.writeable = False
-    return copy
+    def ratings(self) -> npt.NDArray[np.float32]:
+        """Every rating in the order of users, for solvers that are not private."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from taciturn._internal import validate
 from taciturn.errors import InvalidParameter
-from taciturn.model.assumptions import BIAS_DEVIATION, RESIDUAL_DEVIATION
+from taciturn.model import assumptions
 from taciturn.model.profiles import Floats, Prior, Profiles
 from taciturn.scale import Scale
 
@@ -57,5 +57,9 @@ def solve_profile(
 def assumed_prior(items: Profiles, scale: Scale) -> Prior:
     """Prior under which user factors vary as much as item factors, column by column."""
     squares = np.mean(items.factors.astype(np.float64) ** 2, axis=0)
-    variances = (BIAS_DEVIATION * scale.range) ** 2, *np.maximum(squares, 1e-12).tolist()
-    return Prior(residual_variance=(RESIDUAL_DEVIATION * scale.range) ** 2, variances=variances)
+    bias, residual = (
+        assumptions.in_rating_units(deviation, scale)
+        for deviation in (assumptions.BIAS_SHRUNK, assumptions.RESIDUAL_FOLD_IN)
+    )
+    variances = bias**2, *np.maximum(squares, 1e-12).tolist()
+    return Prior(residual_variance=residual**2, variances=variances)

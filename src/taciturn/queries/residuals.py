@@ -1,9 +1,9 @@
-"""Measurements of residuals that are cut to a limit, under unit `value`.
+"""Queries over clipped residuals, under unit `value`.
 
-A residual is how far a rating lies from its prediction. Predictions come from public or released
-values only, so both of two neighbouring data sets have the same ones along the same history, and a
-changed rating moves its own residual alone: by at most twice the limit, or the range of the scale
-if that is less (docs/proofs/als.md). What is cut off is small if predictions are good.
+A residual is a rating minus its prediction. Predictions come from public or released values only,
+so both of two neighbouring datasets have the same ones along the same transcript, and a changed
+rating moves its own residual alone: by at most twice the clipping threshold, or the range of the
+scale if that is less (docs/proofs/als.md).
 """
 
 from dataclasses import replace
@@ -14,131 +14,186 @@ import numpy.typing as npt
 from taciturn._internal import validate
 from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Axis, Pattern, frozen
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
-from taciturn.mechanisms.query import BoundedQuery, WeightedSums, frozen
+from taciturn.mechanisms.query import Answer, BoundedQuery
+from taciturn.queries.values import GridValues, ValueView
+from taciturn.queries.weighted_sums import Features, checked_features, grid_sums, sums_query
 
 TOTAL_BITS = {1: 20, 2: 8}
 """Totals are counted in steps of 2^−bits, by their power, so that their noise is fine enough."""
 
 
 class Residuals:
-    """Predictions of values on a grid, and the limit at which what remains is cut.
+    """Predictions of ratings, and the threshold that residuals are clipped to.
 
     Parameters
     ----------
-    grid
-        The grid of the values.
+    view
+        How ratings are read.
+    pattern
+        The public rating pattern in the order of the view.
     predictions
-        One for each value, in steps of the grid: public or already released.
-    limit
-        The largest residual in steps, at most the grid's range. Below half of that, twice the limit
-        is how far a value can move its residual, `reach`.
+        One for each rated pair, in steps of the grid: public or already released.
+    threshold
+        Clipping threshold in steps, at most the grid's range.
     """
 
-    def __init__(self, grid: ValueGrid, predictions: npt.NDArray[np.int32], limit: int) -> None:
-        self.grid, self.predictions = grid, frozen("predictions", predictions, np.int32)
-        self.limit = validate.positive_integer("limit", limit, "it counts steps of the grid")
-        if self.limit > grid.range:
-            raise InvalidParameter("the limit of a residual is at most the range of the values")
-        self.reach = min(2 * self.limit, grid.range)
-        largest = max(abs(grid.lowest), abs(grid.highest), *self._ends())
+    def __init__(
+        self,
+        view: ValueView,
+        pattern: Pattern,
+        predictions: npt.NDArray[np.int32],
+        threshold: int,
+    ) -> None:
+        self.view, self.pattern = view, pattern
+        self.predictions = frozen("predictions", predictions, np.int32)
+        self.threshold = validate.positive_integer(
+            "threshold", threshold, "it counts steps of the grid"
+        )
+        if self.predictions.shape != pattern.columns.shape:
+            raise InvalidParameter("give one prediction for each rating")
+        if self.threshold > self.grid.range:
+            raise InvalidParameter("the clipping threshold is at most the range of the values")
+        ends = (self.predictions.min(initial=0), self.predictions.max(initial=0))
+        largest = max(abs(int(end)) for end in (self.grid.lowest, self.grid.highest, *ends))
         if largest >= 2**30:
             raise InvalidParameter("values and predictions must lie within 30 bits")
 
-    def of(self, values: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """Return cut residuals. Reads private data; the result is private too.
+    @property
+    def grid(self) -> ValueGrid:
+        """Grid of values, predictions and residuals."""
+        return self.view.grid
 
-        Values outside the grid count as its nearer end, so that the bound holds for any input.
-        """
-        if values.shape != self.predictions.shape or values.dtype != np.int32:
-            raise InvalidParameter("values must be one 32-bit integer for each prediction")
-        residuals = np.clip(values, self.grid.lowest, self.grid.highest)
+    @property
+    def sensitivity(self) -> int:
+        """Maximum change of one clipped residual, in steps."""
+        return clipped_sensitivity(self.threshold, self.grid)
+
+    def of(self, values: GridValues) -> npt.NDArray[np.int32]:
+        """Clipped residuals. Reads private data; the result is private too."""
+        values.check(self.view, self.pattern)
+        residuals = values.clipped()
         residuals -= self.predictions
-        return np.clip(residuals, -self.limit, self.limit, out=residuals)
+        return np.clip(residuals, -self.threshold, self.threshold, out=residuals)
 
-    def _ends(self) -> tuple[int, int]:
-        ends = self.predictions.min(initial=0), self.predictions.max(initial=0)
-        return abs(int(ends[0])), abs(int(ends[1]))
+
+def clipped_sensitivity(threshold: int, grid: ValueGrid) -> int:
+    """Maximum change of a clipped residual when its rating changes: min(2·threshold, range)."""
+    return min(2 * threshold, grid.range)
 
 
 class ClippedSums:
-    """For each row, Σ residual × feature over the row's ratings.
+    """For each row of an axis, Σ clipped residual × feature over its ratings.
 
-    Like `WeightedSums`, of residuals instead of values.
+    Parameters
+    ----------
+    purpose, axis
+        What the table is for, and what its rows are.
+    residuals
+        In the order of that axis.
+    features, feature_grid
+        One row for each counterpart on its grid: public or already released.
     """
 
     def __init__(
         self,
         *,
         purpose: str,
-        rows: Rows,
-        starts: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-        features: npt.NDArray[np.int32],
-        feature_grid: FeatureGrid,
+        axis: Axis,
         residuals: Residuals,
+        features: Features,
+        feature_grid: FeatureGrid,
     ) -> None:
-        limit = residuals.limit
-        self._residuals = residuals
-        self._sums = WeightedSums(
-            purpose=purpose,
-            rows=rows,
-            starts=starts,
-            columns=columns,
-            features=features,
-            value_grid=ValueGrid(exponent=residuals.grid.exponent, lowest=-limit, highest=limit),
-            feature_grid=feature_grid,
-        )
-        if residuals.predictions.size != columns.size:
-            raise InvalidParameter("give one prediction for each entry")
-        self.query = replace(
-            self._sums.query,
-            sensitivity=float(residuals.reach * feature_grid.bound),
-            proof="als.md#claim",
+        if residuals.view.axis is not axis:
+            raise InvalidParameter("residuals must come in the order of the table's rows")
+        self.view, self.residuals = residuals.view, residuals
+        self.features = checked_features(features, feature_grid, residuals.pattern)
+        self.queries = (
+            clipped_query(
+                purpose,
+                residuals.pattern,
+                view=residuals.view,
+                threshold=residuals.threshold,
+                feature_grid=feature_grid,
+                width=features.shape[1],
+            ),
         )
 
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> npt.NDArray[np.int64]:
-        """Return the exact sums. Reads private data; the result is private too."""
-        return self._sums.exact(self._residuals.of(values), threads)
+    def exact(self, values: GridValues, threads: int | None = None) -> Answer:
+        """Exact sums. Reads private data; the result is private too."""
+        residuals, threshold = self.residuals.of(values), self.residuals.threshold
+        ends = -threshold, threshold
+        pattern = self.residuals.pattern
+        return Answer((grid_sums(pattern, residuals, ends, self.features, threads),))
+
+
+def clipped_query(
+    purpose: str,
+    pattern: Pattern,
+    *,
+    view: ValueView,
+    threshold: int,
+    feature_grid: FeatureGrid,
+    width: int,
+) -> BoundedQuery:
+    """Public facts of a table of clipped sums with so many columns."""
+    grid = ValueGrid(exponent=view.grid.exponent, lowest=-threshold, highest=threshold)
+    query = sums_query(purpose, view.axis, pattern, grid, feature_grid, width)
+    sensitivity = clipped_sensitivity(threshold, view.grid) * feature_grid.bound
+    return replace(query, sensitivity=float(sensitivity), proof="als.md#claim")
 
 
 class ResidualTotal:
-    """The sum of all residuals, or of their squares: one number.
+    """The sum of all clipped residuals, or of their squares: one number.
 
     Parameters
     ----------
     purpose
         What it is for.
     residuals
-        What is added up.
+        The residuals to sum.
     power
         1 for the residuals themselves, 2 for their squares.
     """
 
     def __init__(self, *, purpose: str, residuals: Residuals, power: int) -> None:
-        if power not in TOTAL_BITS:
-            raise InvalidParameter("a total is of residuals or of their squares: power 1 or 2")
-        self._residuals, self._power, self._bits = residuals, power, TOTAL_BITS[power]
-        largest = residuals.limit**power << self._bits
-        self.query = BoundedQuery(
-            purpose=purpose,
-            unit=Unit.VALUE,
-            rows=Rows.TOTAL,
-            shape=(1, 1),
-            exponent=power * residuals.grid.exponent - self._bits,
-            sensitivity=float(largest if power == 2 else residuals.reach << self._bits),
-            coordinates=1,
-            magnitude=max(1, residuals.predictions.size) * largest,
-            proof="als.md#claim",
+        self.view, self.residuals, self._power = residuals.view, residuals, power
+        self.queries = (
+            total_query(
+                purpose,
+                grid=residuals.grid,
+                threshold=residuals.threshold,
+                power=power,
+                count=residuals.predictions.size,
+            ),
         )
 
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> npt.NDArray[np.int64]:
-        """Return the exact sum. Reads private data; the result is private too."""
-        residuals = self._residuals.of(values)
+    def exact(self, values: GridValues, threads: int | None = None) -> Answer:
+        """Exact sum. Reads private data; the result is private too."""
+        residuals = self.residuals.of(values)
         total = np.sum(np.power(residuals, self._power, dtype=np.int64))
-        return np.array([[total << self._bits]])
+        return Answer((np.array([[total << TOTAL_BITS[self._power]]]),))
+
+
+def total_query(
+    purpose: str, *, grid: ValueGrid, threshold: int, power: int, count: int
+) -> BoundedQuery:
+    """Public facts of a total over so many clipped residuals."""
+    if power not in TOTAL_BITS:
+        raise InvalidParameter("a total is of residuals or of their squares: power 1 or 2")
+    bits = TOTAL_BITS[power]
+    largest = threshold**power << bits
+    change = largest if power == 2 else clipped_sensitivity(threshold, grid) << bits
+    return BoundedQuery(
+        purpose=purpose,
+        unit=Unit.VALUE,
+        rows=Rows.TOTAL,
+        shape=(1, 1),
+        exponent=power * grid.exponent - bits,
+        sensitivity=float(change),
+        coordinates=1,
+        magnitude=max(1, count) * largest,
+        proof="als.md#claim",
+    )

@@ -19,9 +19,10 @@ from taciturn.data.splits import random_split
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
+from taciturn.queries.values import item_means
 from taciturn.reproduction.descents import Protocol, Step, descend, paper_solver
 from taciturn.reproduction.published import SETS, Configuration, PaperSet
-from taciturn.solvers.paper import has_settled, item_means
+from taciturn.solvers.paper import has_settled
 
 VERSION = 1
 """Of what a cell computes: results of other versions are not used."""
@@ -117,9 +118,7 @@ def run_cell(
         noise=noise,
     ):
         errors.append(step.error)
-        is_last = cell.iterations is None and has_settled(
-            np.append(step.state["errors"], step.error), TOLERANCE, PATIENCE
-        )
+        is_last = cell.iterations is None and has_settled(step.errors, TOLERANCE, PATIENCE)
         if scorer and (step.number in marks or is_last):
             held.append((step.number, scorer.rmse(step)))
         if is_last:
@@ -148,12 +147,12 @@ class _Scorer:
 
     def rmse(self, step: Step) -> float:
         """Root-mean-square error before a step."""
-        test, users = self._test, step.state["users"]
+        test, users = self._test, step.state.users
         model = FactorModel(
             scale=test.scale,
             mean=0.0,
             users=Profiles(ids=test.user_ids, biases=np.zeros(len(users)), factors=users),
-            items=Profiles(ids=test.item_ids, biases=self._means, factors=step.state["items"]),
+            items=Profiles(ids=test.item_ids, biases=self._means, factors=step.state.items),
         )
         errors = model.predict_rows(test.rows(), test.by_user.columns) - self._values
         return math.sqrt(float(np.mean(errors * errors)))

@@ -8,16 +8,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+import numpy.typing as npt
+
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
-from taciturn.mechanisms.exact_gate import OpenDoor
-from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import NoiseSource
+from taciturn.queries.executor import LocalExecutor
+from taciturn.queries.values import Centre
 from taciturn.reproduction.published import DELTA, DELTA_I, Configuration
 from taciturn.scale import Scale
-from taciturn.solvers.contract import Seeds
-from taciturn.solvers.paper import Centre, PaperDescent, PaperSolver
-from taciturn.solvers.run import State
+from taciturn.solvers.contract import PublicFacts, Session
+from taciturn.solvers.loop import Training
+from taciturn.solvers.paper import PaperAlgorithm, PaperSolver, PaperState
 
 
 class Protocol(StrEnum):
@@ -50,11 +53,16 @@ def paper_solver(
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One iteration: the state before it, with the errors before earlier ones, and the error."""
+    """One iteration: its number, the state before it, and the training errors up to it."""
 
     number: int
-    state: State
-    error: float
+    state: PaperState
+    errors: npt.NDArray[np.float64]
+
+    @property
+    def error(self) -> float:
+        """Exact training error before the iteration."""
+        return float(self.errors[-1])
 
 
 def descend(
@@ -67,19 +75,10 @@ def descend(
     noise: NoiseSource | None = None,
 ) -> Iterator[Step]:
     """Yield the iterations of Algorithm 1, up to `solver.iterations`. Reads private data."""
-    door: Gate | OpenDoor
-    if noised:
-        door = solver.gate(ratings.shape[0], noise=noise, threads=threads)
-        share = solver.share(door)
-    else:
-        door, share = OpenDoor(unit=Unit.VALUE, threads=threads), 0.0
-    descent = PaperDescent(solver, ratings, threads)
-    values = descent.values(ratings)
-    state = descent.begin(Seeds(seed=seed))
-    for number in range(solver.iterations):
-        measurement = descent.measurement(number, state)
-        released = door.release(measurement, values, share=share)
-        after = descent.step(number, state, released, measurement.private)
-        yield Step(number, state, float(after["errors"][-1]))
-        state = after
-    door.close()
+    facts = PublicFacts.of(ratings, Unit.VALUE)
+    algorithm = PaperAlgorithm(solver, facts, is_noised=noised, threads=threads)
+    session = Session(seed=seed, threads=threads, noise=noise)
+    training = Training(algorithm, LocalExecutor(ratings, threads), session)
+    for done in training.steps():
+        yield Step(done.step, done.before, done.after.errors)
+    training.finish()

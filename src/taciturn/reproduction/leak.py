@@ -15,6 +15,7 @@ from taciturn._internal import validate
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.paper import paper_account
+from taciturn.accounting.units import Unit
 from taciturn.audit.counterexample import Counterexample, counterexample
 from taciturn.audit.neighbours import Neighbour, id_index, neighbour, popular_items
 from taciturn.data.named import is_named, load_named
@@ -29,8 +30,9 @@ from taciturn.reproduction.losses import (
     paper_histories,
 )
 from taciturn.reproduction.published import DELTA, DELTA_I, FACTORS, STEP_SIZE, Configuration
+from taciturn.solvers.contract import PublicFacts
 from taciturn.solvers.gradient import GradientSolver
-from taciturn.solvers.paper import PaperDescent, PaperSolver
+from taciturn.solvers.paper import PaperSolver
 
 CONFIDENCE = 0.99
 GRADIENT_HISTORIES = 4
@@ -170,7 +172,8 @@ def measure_leak(
         iterations=settings.iterations,
         delta=DELTA,
     )
-    PaperDescent(settings.solver(ratings), ratings)  # raises if the noise is out of bounds
+    # Raises if the noise is out of bounds.
+    settings.solver(ratings).algorithm(PublicFacts.of(ratings, Unit.VALUE), None)
     chosen = tuple(id_index(ratings.item_ids, "item", each) for each in settings.items)
     chosen = tuple(dict.fromkeys(chosen)) or tuple(popular_items(ratings))
     worlds = range(len(chosen) + 1)

@@ -23,12 +23,14 @@ from taciturn.accounting.units import Unit
 from taciturn.audit.neighbours import Neighbour
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
-from taciturn.mechanisms.extent import Extent
-from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import NoiseSource
-from taciturn.solvers.contract import Seeds
+from taciturn.mechanisms.query import Released
+from taciturn.queries.executor import LocalExecutor
+from taciturn.queries.values import Centre
+from taciturn.solvers.contract import PublicFacts, Seeds, Session
 from taciturn.solvers.gradient import GradientSolver
-from taciturn.solvers.paper import Centre, PaperDescent, PaperSolver
+from taciturn.solvers.loop import Training
+from taciturn.solvers.paper import PaperAlgorithm, PaperSolver, PaperState
 
 Line = npt.NDArray[np.float64]
 
@@ -60,22 +62,45 @@ def paper_histories(
     """
     if changed and len(neighbours) != 1:
         raise InvalidParameter("a changed world is that of one neighbour")
-    gate = solver.gate(ratings.shape[0], noise=noise, threads=threads)
     apart = np.isin(ratings.by_user.columns, [each.item for each in neighbours])
     rest = ratings.select(~apart)
-    descent = PaperDescent(solver, rest, threads)
-    values, state = descent.values(rest), descent.begin(Seeds(seed=seed))
-    followed = [_Followed(solver, each, state["items"], changed) for each in neighbours]
-    for number in range(solver.iterations):
-        measurement = descent.measurement(number, state)
-        released = gate.release(measurement, values, share=solver.share(gate))
-        scale = gate.noise_scale(measurement.query, solver.share(gate))
-        eta = released - measurement.private.users * measurement.query.step
-        for item in followed:
-            released[item.raters] += item.step(state["users"], eta, scale)
-        state = descent.step(number, state, released, measurement.private)
-    gate.close()
-    return [item.history() for item in followed]
+    algorithm = _FollowedAlgorithm(solver, rest, neighbours, changed, threads)
+    session = Session(seed=seed, threads=threads, noise=noise)
+    training = Training(algorithm, LocalExecutor(rest, threads), session)
+    training.run()
+    training.finish()
+    return [item.history() for item in algorithm.followed]
+
+
+class _FollowedAlgorithm(PaperAlgorithm):
+    """Algorithm 1 on all items but some, which are followed in two neighbouring datasets."""
+
+    def __init__(
+        self,
+        solver: PaperSolver,
+        rest: Ratings,
+        neighbours: Sequence[Neighbour],
+        changed: bool,
+        threads: int | None,
+    ) -> None:
+        super().__init__(solver, PublicFacts.of(rest, Unit.VALUE), threads=threads)
+        self._neighbours, self._changed = neighbours, changed
+        self.followed: list[_Followed] = []
+
+    def initial_state(self, seeds: Seeds) -> PaperState:
+        state = super().initial_state(seeds)
+        self.followed = [
+            _Followed(self._solver, each, state.items, self._changed) for each in self._neighbours
+        ]
+        return state
+
+    def update(self, step: int, state: PaperState, released: Released) -> PaperState:
+        """A step, with what the followed items add to the gradients of their raters."""
+        (table,), (scale,) = released.tables, released.noise_scales
+        noise = table - released.private.users * released.spec.queries[0].step
+        for item in self.followed:
+            table[item.raters] += item.step(state.users, noise, scale)
+        return super().update(step, state, released)
 
 
 class _Followed:
@@ -143,42 +168,34 @@ def gradient_history(
 ) -> tuple[History, float]:
     """Run the sound `gradient` once; return what an observer of all its releases gains.
 
-    Beside it, the μ of the events that the run booked.
+    Beside it, the μ of the events that the run recorded.
     """
-    descent = solver.descent(ratings, budget)
-    gate = Gate(
-        budget=budget,
-        unit=Unit.VALUE,
-        noise=noise,
-        threads=threads,
-        extent=Extent.of(query for query, _ in solver.asked(descent)),
-    )
-    values, others = (
-        descent.pairs.values(world, descent.grid, descent.middle)
-        for world in (ratings, neighbour.ratings)
-    )
-    state = descent.begin(Seeds(seed=seed))
+    algorithm = solver.algorithm(PublicFacts.of(ratings, Unit.VALUE), budget, threads)
+    executors = [LocalExecutor(each, threads) for each in (ratings, neighbour.ratings)]
+    session = Session(seed=seed, threads=threads, noise=noise)
+    training = Training(algorithm, executors[0], session)
     losses, squares = [], []
-    for number in range(solver.iterations):
-        sums = descent.sums(number, *descent.sides(state))
-        released = gate.release_together(sums, values, shares=(solver.share, solver.share))
-        scales = [gate.noise_scale(query, solver.share) for query in sums.queries]
-        loss = square = 0.0
-        exact = zip(sums.exact(values, threads), sums.exact(others, threads), strict=True)
-        for (here, there), query, public, scale in zip(
-            exact, sums.queries, released, scales, strict=True
+    for done in training.steps():
+        spec, loss, square = done.released.spec, 0.0, 0.0
+        here, there = (executor.answer(spec).tables for executor in executors)
+        for one, two, query, public, scale in zip(
+            here,
+            there,
+            spec.queries,
+            done.released.tables,
+            done.released.noise_scales,
+            strict=True,
         ):
-            difference = np.multiply(here - there, query.step)
+            difference = np.multiply(one - two, query.step)
             size = _product(difference, difference)
-            drift = _product(difference, public - here * query.step)
+            drift = _product(difference, public - one * query.step)
             loss += (size + 2 * drift) / (2 * scale**2)
             square += size / scale**2
         losses.append(loss)
         squares.append(square)
-        state = descent.step(number, state, released, scales)
-    gate.close()
-    booked = [event.mu for event in gate.ledger.events if isinstance(event, GaussianRelease)]
-    return History(np.cumsum(losses), np.cumsum(squares)), math.hypot(*booked)
+    events = training.finish().events
+    recorded = [event.mu for event in events if isinstance(event, GaussianRelease)]
+    return History(np.cumsum(losses), np.cumsum(squares)), math.hypot(*recorded)
 
 
 def delta_terms(epsilon: float, losses: Line) -> Line:

@@ -1,69 +1,62 @@
 """A mean, item biases and user biases from noisy sums of ratings.
 
-Two releases: Σ v by item and Σ v by user. The mean and both kinds of biases follow from them and
-from who rated what, which is public under unit `value`.
+Under unit `value`, two releases: Σ v by item and Σ v by user. The mean and both kinds of biases
+follow from them and from the rating pattern, which is public.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from taciturn._internal import parallel, validate
+from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.events import Event, Rows
+from taciturn.accounting.ledger import Status
 from taciturn.accounting.units import Unit
-from taciturn.data.ratings import Ratings
+from taciturn.data.pattern import Axis
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
-from taciturn.mechanisms.query import WeightedSums
+from taciturn.mechanisms.query import Released
+from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
-from taciturn.model.profiles import Profiles
-from taciturn.solvers.als.hidden import fit_hidden, plan_hidden
-from taciturn.solvers.als.pattern_features import rated_pairs
-from taciturn.solvers.contract import (
-    PLAIN,
-    Fit,
-    Session,
-    check_budget,
-    check_ratings,
-    settings,
-)
-from taciturn.solvers.run import Run, State, planned
+from taciturn.queries.values import ValueView
+from taciturn.queries.weighted_sums import WeightedSums
+from taciturn.solvers.als.rating import RatingAlgorithm
+from taciturn.solvers.als.user import UserAlgorithm
+from taciturn.solvers.contract import Algorithm, PostProcess, PublicFacts, QueryStep, Seeds
+from taciturn.solvers.profiles import profiles_of
+from taciturn.solvers.solver import Solver
 
 Vector = npt.NDArray[np.float64]
 
 _ROUNDS = 30
-"""Alternations between the two sides; they cost no privacy."""
+"""Alternations between the two axes; they cost no privacy."""
 
-# Assumed deviations of a rating from its prediction and of a bias, in parts of the scale's width.
-_RESIDUAL, _BIAS = 0.23, 0.11
+_ITERATIONS = 24
+"""Steps of descent under units that protect the rating pattern; without factors few are enough."""
 
-_HIDDEN = {"factors": 0, "iterations": 24}
-"""The descent under units that hide who rated what; without factors it needs few steps."""
-
-SHARE = 0.5
-"""The share of μ² of each of the two releases."""
+_SHARE = 0.5
+"""Budget share of each of the two releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BiasSolver:
+class BiasSolver(Solver):
     """Mean, item and user biases. Status `proven`.
 
-    Minimises Σ (v_ij − m − b_i − c_j)² plus a ridge on b and c that knows the noise. Under `rating`
-    and `user` it is `als` without factors.
+    Minimises Σ (v_ij − m − b_i − c_j)² plus a regularization of b and c that knows the noise. Under
+    `rating` and `user` it is `als` without factors.
 
     Parameters
     ----------
     unit
-        What is hidden: `value`, `rating` or `user`.
+        Privacy unit: `value`, `rating` or `user`.
     regularization
-        Factor of the ridge that the noise and usual ratings suggest; under `value`.
+        Factor of the regularization that the noise and usual ratings suggest; under `value`.
     """
 
     name: ClassVar[str] = "bias"
-    is_private: ClassVar[bool] = True
+    units: ClassVar[frozenset[Unit]] = frozenset(Unit)
 
     unit: Unit = Unit.VALUE
     regularization: float = 1.0
@@ -72,82 +65,19 @@ class BiasSolver:
         object.__setattr__(self, "unit", validate.choice("unit", self.unit, Unit))
         validate.positive("regularization", self.regularization, "1 is usual")
         if self.unit is not Unit.VALUE and not self.is_private:
-            raise InvalidParameter(f"{self.name} hides nothing, whatever the unit")
+            raise InvalidParameter(f"{self.name} is not private, so unit does not apply")
         if self.unit is not Unit.VALUE and self.regularization != 1:
             raise InvalidParameter(f"unit {self.unit} chooses the regularization itself")
 
-    @parallel.without_blas_threads
-    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
-        """Train within a budget. Reads private data; see `Fit` for what may be released."""
-        check_ratings(ratings, self.unit)
-        if self.unit is not Unit.VALUE:
-            return fit_hidden(self, self.unit, ratings, budget, session, **_HIDDEN)
-        check_budget(self, budget)
-        run = Run(session)
-        grid = ValueGrid.for_scale(ratings.scale.low, ratings.scale.high)
-        tables = [_sums(ratings, number, grid) for number in (0, 1)]
-        door = run.door(Unit.VALUE, budget, [(table.query, SHARE) for table in tables])
-
-        def step(number: int, state: State) -> State:
-            side = (ratings.by_item, ratings.by_user)[number]
-            values = grid.quantise(ratings.scale.decode(side.codes))
-            released = door.release(tables[number], values, share=SHARE)
-            return state | {f"sums_{number}": released[:, 0]}
-
-        state = run.steps(2, dict, step)
-        sums = state["sums_0"], state["sums_1"]
-        noise = np.array([door.noise_scale(table.query, SHARE) for table in tables])
-        mean, items, users = self._solve(ratings, sums, noise)
-        nothing = [np.empty((len(each), 0), dtype=np.float32) for each in (users, items)]
-        return Fit(
-            solver=self.name,
-            settings=settings(self),
-            model=FactorModel(
-                scale=ratings.scale,
-                mean=mean,
-                users=Profiles(
-                    ids=ratings.user_ids, biases=users.astype(np.float32), factors=nothing[0]
-                ),
-                items=Profiles(
-                    ids=ratings.item_ids, biases=items.astype(np.float32), factors=nothing[1]
-                ),
-            ),
-            ledger=run.finish(),
-        )
-
-    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
-        """Return the events that `fit` would book. Reads public facts only."""
-        if self.unit is not Unit.VALUE:
-            return plan_hidden(self, self.unit, ratings, budget, **_HIDDEN)
-        check_budget(self, budget)
-        if budget is None:
-            return []
-        grid = ValueGrid.for_scale(ratings.scale.low, ratings.scale.high)
-        asked = [(_sums(ratings, side, grid).query, SHARE) for side in (0, 1)]
-        return [*planned(Unit.VALUE, budget, asked)]
-
-    def _solve(
-        self, ratings: Ratings, sums: tuple[Vector, Vector], noise: Vector
-    ) -> tuple[float, Vector, Vector]:
-        """Return mean, item and user biases from released sums; post-processing."""
-        scale = ratings.scale
-        counts = [np.diff(side.starts).astype(float) for side in (ratings.by_item, ratings.by_user)]
-        total = counts[0].sum()
-        # Both tables have the same total; the better one is that with fewer rows, but any will do.
-        mean = float(np.clip(sums[0].sum() / total, scale.low, scale.high))
-        residual, prior = (_RESIDUAL * scale.range) ** 2, (_BIAS * scale.range) ** 2
-        ridges = [
-            self.regularization * (residual + variance / np.maximum(count, 1)) / prior
-            for count, variance in zip(counts, noise**2, strict=True)
-        ]
-        patterns = [rated_pairs(ratings.by_item, ratings.shape[0])]
-        patterns.append(patterns[0].T.tocsr())
-        biases = [np.zeros(count.size) for count in counts]
-        for number in range(2 * _ROUNDS):
-            side, other = number % 2, 1 - number % 2
-            explained = counts[side] * mean + patterns[side] @ biases[other]
-            biases[side] = (sums[side] - explained) / (counts[side] + ridges[side])
-        return mean, biases[0], biases[1]
+    def algorithm(
+        self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
+    ) -> Algorithm[Any]:
+        """The training of the unit."""
+        if self.unit is Unit.RATING:
+            return RatingAlgorithm(facts, self.needed(budget), 0, _ITERATIONS)
+        if self.unit is Unit.USER:
+            return UserAlgorithm(facts, self.needed(budget), 0, _ITERATIONS, threads)
+        return BiasAlgorithm(facts, budget, self.regularization)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,20 +85,105 @@ class NonPrivateBiasSolver(BiasSolver):
     """The same from exact sums: not private, for comparison."""
 
     name: ClassVar[str] = "non-private-bias"
-    is_private: ClassVar[bool] = False
+    status: ClassVar[Status] = Status.NONE
+    units: ClassVar[frozenset[Unit]] = frozenset({Unit.VALUE})
 
 
-def _sums(ratings: Ratings, number: int, grid: ValueGrid) -> WeightedSums:
-    """Return the measurement of Σ v by item (0) or by user (1)."""
-    side, rows = ((ratings.by_item, Rows.ITEMS), (ratings.by_user, Rows.USERS))[number]
-    features = FeatureGrid()
-    ones = np.full((ratings.shape[number], 1), features.bound, dtype=np.int32)
-    return WeightedSums(
-        purpose=f"sums of ratings by {rows.value.removesuffix('s')}",
-        rows=rows,
-        starts=side.starts,
-        columns=side.columns,
-        features=ones,
-        value_grid=grid,
-        feature_grid=features,
-    )
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BiasState:
+    """Noisy sums and standard deviations of their noise by axis; mean and biases in the end."""
+
+    item_sums: Vector
+    user_sums: Vector
+    item_noise: float
+    user_noise: float
+    mean: float
+    items: Vector
+    users: Vector
+
+
+class BiasAlgorithm(Algorithm[BiasState]):
+    """Two releases and a solution, under unit `value`."""
+
+    unit = Unit.VALUE
+
+    def __init__(
+        self, facts: PublicFacts, budget: Budget | None, regularization: float = 1.0
+    ) -> None:
+        self.budget, self._facts, self._regularization = budget, facts, regularization
+        grid, features = ValueGrid.for_scale(facts.scale.low, facts.scale.high), FeatureGrid()
+        self._specs = tuple(
+            WeightedSums(
+                purpose=f"sums of ratings by {axis.singular}",
+                axis=axis,
+                pattern=facts.pattern.along(axis),
+                view=ValueView(grid=grid, axis=axis),
+                features=np.full(
+                    (facts.pattern.along(axis).width, 1), features.bound, dtype=np.int32
+                ),
+                feature_grid=features,
+            )
+            for axis in (Axis.ITEMS, Axis.USERS)
+        )
+        releases = [QueryStep(queries=spec.queries, shares=(_SHARE,)) for spec in self._specs]
+        self.schedule = (*releases, PostProcess())
+
+    def initial_state(self, seeds: Seeds) -> BiasState:
+        """Nothing is known of the ratings."""
+        users, items = (np.zeros(count) for count in self._facts.shape)
+        return BiasState(
+            item_sums=items,
+            user_sums=users,
+            item_noise=0.0,
+            user_noise=0.0,
+            mean=0.0,
+            items=items,
+            users=users,
+        )
+
+    def query(self, step: int, state: BiasState) -> WeightedSums:
+        """Sums of ratings by item, then by user."""
+        return self._specs[step]
+
+    def update(self, step: int, state: BiasState, released: Released) -> BiasState:
+        """Keep noisy sums; solve once both are there."""
+        if step == 2:
+            return self._solved(state)
+        (table,), (noise,) = released.tables, released.noise_scales
+        if step == 0:
+            return replace(state, item_sums=table[:, 0], item_noise=noise)
+        return replace(state, user_sums=table[:, 0], user_noise=noise)
+
+    def _solved(self, state: BiasState) -> BiasState:
+        """Mean, item and user biases by alternating least squares on noisy sums."""
+        facts, pattern = self._facts, self._facts.pattern
+        patterns = [pattern.by_item.ones()]
+        patterns.append(patterns[0].T.tocsr())
+        counts = [each.counts.astype(float) for each in (pattern.by_item, pattern.by_user)]
+        sums, noise = (state.item_sums, state.user_sums), (state.item_noise, state.user_noise)
+        total = counts[0].sum()
+        # Both tables have the same total; the better one is that with fewer rows, but any will do.
+        mean = float(np.clip(sums[0].sum() / total, facts.scale.low, facts.scale.high))
+        residual, prior = (
+            assumptions.in_rating_units(deviation, facts.scale) ** 2
+            for deviation in (assumptions.RESIDUAL_WITHOUT_FACTORS, assumptions.BIAS_SHRUNK)
+        )
+        added = [
+            self._regularization * (residual + scale**2 / np.maximum(count, 1)) / prior
+            for count, scale in zip(counts, noise, strict=True)
+        ]
+        biases = [np.zeros(count.size) for count in counts]
+        for number in range(2 * _ROUNDS):
+            own, other = number % 2, 1 - number % 2
+            explained = counts[own] * mean + patterns[own] @ biases[other]
+            biases[own] = (sums[own] - explained) / (counts[own] + added[own])
+        return replace(state, mean=mean, items=biases[0], users=biases[1])
+
+    def model(self, state: BiasState) -> FactorModel:
+        """The released model: profiles without factors."""
+        return FactorModel(
+            scale=self._facts.scale,
+            mean=state.mean,
+            users=profiles_of(self._facts.user_ids, state.users[:, None]),
+            items=profiles_of(self._facts.item_ids, state.items[:, None]),
+        )

@@ -1,208 +1,20 @@
-"""Solvers as a certificate may name them: settings, the best status they can have, their words.
+"""The catalog of solvers: one entry for each, by name.
 
-Pure Python, so that a release can be checked without the solvers themselves and their compiled
-code; a test compares it with them. Whatever a release says in words of its own, it says through
-these names: free text in a verified card would pass for part of the guarantee.
+Commands, comparisons and audits read names and options here, and a release is checked against the
+entry of its solver. Pure Python: a solver is imported only when it is made. A test compares every
+entry with its class.
 """
 
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from itertools import combinations
 from typing import Any
 
-from taciturn.accounting import sampler
-from taciturn.accounting.events import (
-    OBSERVED,
-    Event,
-    ExactRelease,
-    GaussianRelease,
-    PatternRelease,
-    Rows,
-)
+from taciturn._internal import validate
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
-from taciturn.errors import InvalidDocument
-
-
-class Kind(StrEnum):
-    """Type of a setting."""
-
-    COUNT = "a whole number above 0"
-    NUMBER = "a number"
-    FLAG = "true or false"
-    UNIT = "a privacy unit"
-    CENTRE = "none or item-mean"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A setting's type, and whether it may be left to the solver."""
-
-    kind: Kind
-    is_optional: bool = False
-
-    def allows(self, value: object) -> bool:
-        """Whether a value, as it stands in a release, is of this type."""
-        if value is None:
-            return self.is_optional
-        if self.kind is Kind.FLAG:
-            return isinstance(value, bool)
-        if self.kind is Kind.UNIT:
-            return isinstance(value, str) and value in list(Unit)
-        if self.kind is Kind.CENTRE:
-            return isinstance(value, str) and value in ("none", "item-mean")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return False
-        if self.kind is Kind.COUNT:
-            return isinstance(value, int) and value > 0
-        return abs(value) < 1e300 and math.isfinite(value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One solver.
-
-    Attributes
-    ----------
-    status
-        Best status that its releases can have.
-    settings
-        Its settings, by name.
-    purposes
-        Pattern that all purposes of its events match.
-    proofs
-        Pages and headings that its events may name as the proof of their bounds.
-    flaws
-        Sentences that its events may give for the lack of a proof, in this order.
-    """
-
-    status: Status
-    settings: Mapping[str, Setting]
-    purposes: re.Pattern[str]
-    proofs: frozenset[str] = frozenset()
-    flaws: tuple[str, ...] = ()
-    units: frozenset[Unit] = field(default_factory=lambda: frozenset({Unit.VALUE}))
-
-    @property
-    def is_private(self) -> bool:
-        """Whether it has, or claims, a guarantee."""
-        return self.status is not Status.NONE
-
-    def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raise unless these are the settings of the solver, each of its type."""
-        if settings.keys() != self.settings.keys():
-            raise InvalidDocument("the release has other settings than its solver has")
-        for name, setting in self.settings.items():
-            if not setting.allows(settings[name]):
-                raise InvalidDocument(f"the setting {name} of the release must be {setting.kind}")
-
-    def check_ledger(self, ledger: Ledger) -> None:
-        """Raise unless the ledger could be that of this solver."""
-        if ledger.unit not in self.units:
-            raise InvalidDocument(f"the solver of the release does not know unit {ledger.unit}")
-        if _ORDER.index(ledger.status) < _ORDER.index(self.status):
-            raise InvalidDocument(
-                f"the status of the release is {ledger.status}, and its solver is at best "
-                f"{self.status}"
-            )
-        for event in ledger.events:
-            if not self._knows(event):
-                raise InvalidDocument(
-                    "the ledger has an event in words that its solver does not use"
-                )
-            if isinstance(event, GaussianRelease) and not _is_consistent(event):
-                raise InvalidDocument(
-                    "the ledger has an event whose rows or sampler are not those of its purpose"
-                )
-        if self.is_private and not _is_complete(ledger):
-            raise InvalidDocument("the ledger lacks events that its solver records")
-
-    def _knows(self, event: Event) -> bool:
-        if isinstance(event, PatternRelease):
-            return event.purpose == PATTERN_FEATURES
-        if isinstance(event, ExactRelease) and event.purpose == OBSERVED:
-            return True
-        if not self.purposes.fullmatch(event.purpose):
-            return False
-        if isinstance(event, GaussianRelease) and event.proof not in self.proofs:
-            return False
-        flaw = event.flaw if isinstance(event, GaussianRelease) else None
-        chosen = (
-            " ".join(each)
-            for count in range(1, len(self.flaws) + 1)
-            for each in combinations(self.flaws, count)
-        )
-        return flaw is None or flaw in chosen
-
-
-def _is_consistent(event: GaussianRelease) -> bool:
-    """Whether an event has the rows that its purpose names, and the error of the sampler."""
-    rows = Rows.TOTAL
-    for ending, kind in _ROWS.items():
-        if event.purpose.endswith(ending) or event.purpose.startswith(ending):
-            rows = kind
-    noise = event.sampler_error, event.sampler_tail
-    return event.rows is rows and noise == (sampler.ERROR, sampler.TAIL)
-
-
-def _is_complete(ledger: Ledger) -> bool:
-    """Whether numbered steps run from the first to the last, each with the tables of the first.
-
-    The paper's own may stop early. What a solver releases before its first step comes first.
-    """
-    steps: dict[int, set[str]] = {}
-    totals: set[str] = set()
-    for event in ledger.events:
-        if isinstance(event, GaussianRelease) and (found := _STEP.match(event.purpose)):
-            number, total = found.groups()
-            steps.setdefault(int(number), set()).add(event.purpose[found.end() :])
-            totals.add(total)
-    if not steps:
-        return sum(isinstance(event, GaussianRelease) for event in ledger.events) == (
-            1 if ledger.events[0].purpose == "every rating" else 2
-        )
-    if len(totals) != 1 or steps.keys() != set(range(1, len(steps) + 1)):
-        return False
-    (total,) = totals
-    is_whole = total is None or int(total) == len(steps)
-    return is_whole and all(steps[1] <= tables for tables in steps.values())
-
-
-_ORDER = list(Status)
-
-_STEP = re.compile(
-    "(?:round|step|gradient|gradient of the user profiles, iteration) ([0-9]+)(?: of ([0-9]+))?"
-)
-
-_ROWS = {
-    "by item": Rows.ITEMS,
-    "by user": Rows.USERS,
-    "weights of items": Rows.ITEMS,
-    "every rating": Rows.RATINGS,
-    "gradient of the user profiles": Rows.USERS,
-}
-"""Rows of a table by how its purpose ends or begins; others are totals."""
-
-PATTERN_FEATURES = "features of who rated what, inside the profiles"
-"""Purpose of the event with which `als` publishes features of the rating pattern."""
-
-FALSE_THEOREM = (
-    "The published theorem is false: it bounds every step as if the item profiles did not depend "
-    "on the changed rating. They are updated with the raw gradient and never noised, so from the "
-    "second step on one rating moves the gradients of everybody who rated that item."
-)
-CENTRED = "Ratings were centred by exact item means, which the claimed bound does not count."
-STOPPED = "The run stopped by its training error, which depends on the ratings."
-LARGE = (
-    "epsilon_i is not below 1, where the classical Gaussian mechanism that the claim builds on "
-    "does not hold."
-)
-NARROW = "The noise was scaled for a range below that of the declared scale."
-FLAWS = (FALSE_THEOREM, CENTRED, STOPPED, NARROW, LARGE)
-"""Flaws of the paper's claim, in the order in which an event states them."""
+from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.solvers.entry import Entry, Kind, Setting
+from taciturn.solvers.flaws import FLAWS
 
 _COUNT, _NUMBER, _FLAG = Setting(Kind.COUNT), Setting(Kind.NUMBER), Setting(Kind.FLAG)
 _UNIT, _CENTRE = Setting(Kind.UNIT), Setting(Kind.CENTRE)
@@ -213,14 +25,14 @@ _SOME_COUNT, _SOME_NUMBER, _SOME_FLAG = (
 _N = "[1-9][0-9]{0,5}"
 _VALUE = (
     f"(biases|round {_N} of {_N}): "
-    "(residuals by (item|user)|squares of residuals|residuals|residuals as they are cut)"
+    "(residuals by (item|user)|squares of residuals|residuals|clipped residuals)"
 )
 _RATING = (
     "numbers of ratings by (item|user)|sums of ratings and of their squares|"
     f"step {_N} of {_N}, (sums by (item|user)|sum of squares)"
 )
 _USER = (
-    "weights of items|number of people, sums of their means|"
+    "weights of items|number of users, sums of their means|"
     f"step {_N} of {_N}, (sums by item|products of features|mean squares)"
 )
 _GRADIENT = re.compile(f"gradient {_N} of {_N}, sums by (item|user)")
@@ -237,6 +49,7 @@ _BIAS = {"unit": _UNIT, "regularization": _NUMBER}
 
 CATALOG: Mapping[str, Entry] = {
     "als": Entry(
+        home="als.solver:AlsSolver",
         status=Status.PROVEN,
         settings={
             "unit": _UNIT,
@@ -250,12 +63,14 @@ CATALOG: Mapping[str, Entry] = {
         units=frozenset(Unit),
     ),
     "gradient": Entry(
+        home="gradient:GradientSolver",
         status=Status.PROVEN,
         settings=_DESCENT,
         purposes=_GRADIENT,
         proofs=frozenset({"gradient.md#claim"}),
     ),
     "paper": Entry(
+        home="paper:PaperSolver",
         status=Status.CLAIMED,
         settings={
             "factors": _COUNT,
@@ -276,6 +91,7 @@ CATALOG: Mapping[str, Entry] = {
         flaws=FLAWS,
     ),
     "bias": Entry(
+        home="bias:BiasSolver",
         status=Status.PROVEN,
         settings=_BIAS,
         purposes=re.compile(f"{_SUMS}|{_RATING}|{_USER}"),
@@ -283,21 +99,69 @@ CATALOG: Mapping[str, Entry] = {
         units=frozenset(Unit),
     ),
     "input-perturbation": Entry(
+        home="input_perturbation:InputPerturbationSolver",
         status=Status.PROVEN,
         settings=_SQUARES,
         purposes=re.compile("every rating"),
         proofs=frozenset({"grid.md#sensitivity"}),
     ),
     "non-private": Entry(
-        status=Status.NONE, settings=_SQUARES, purposes=re.compile("profiles of users and items")
+        home="non_private:NonPrivateSolver",
+        status=Status.NONE,
+        settings=_SQUARES,
+        purposes=re.compile("profiles of users and items"),
     ),
-    "non-private-gradient": Entry(status=Status.NONE, settings=_DESCENT, purposes=_GRADIENT),
-    "non-private-bias": Entry(status=Status.NONE, settings=_BIAS, purposes=re.compile(_SUMS)),
+    "non-private-gradient": Entry(
+        home="gradient:NonPrivateGradientSolver",
+        status=Status.NONE,
+        settings=_DESCENT,
+        purposes=_GRADIENT,
+    ),
+    "non-private-bias": Entry(
+        home="bias:NonPrivateBiasSolver",
+        status=Status.NONE,
+        settings=_BIAS,
+        purposes=re.compile(_SUMS),
+    ),
 }
 
 
+def make_solver(name: str, *, unit: Unit | str | None = None, **options: Any) -> Any:
+    """The solver of a name with some settings; those that are None keep their default.
+
+    `unit` is the privacy unit, for solvers that support several.
+    """
+    if name not in CATALOG:
+        raise InvalidParameter(f"solver must be one of {', '.join(CATALOG)}, got {name!r}")
+    entry = CATALOG[name]
+    given = {option: value for option, value in options.items() if value is not None}
+    if unit is not None:
+        unit = validate.choice("unit", unit, Unit)
+        _check_unit(name, entry, unit)
+        if "unit" in entry.settings:
+            given["unit"] = unit
+    unknown = given.keys() - entry.settings.keys()
+    if unknown:
+        raise InvalidParameter(f"the solver {name} has no option {sorted(unknown)[0]!r}")
+    return entry.load()(**given)
+
+
+def _check_unit(name: str, entry: Entry, unit: Unit) -> None:
+    if unit in entry.units:
+        return
+    known = f"{' and '.join(solvers_of_all_units())} support {unit}"
+    if not entry.is_private:
+        raise InvalidParameter(f"{name} is not private, so --unit does not apply; {known}")
+    raise InvalidParameter(f"{name} supports unit value only; {known}")
+
+
+def solvers_of_all_units() -> list[str]:
+    """Names of private solvers that support every privacy unit."""
+    return [name for name, entry in CATALOG.items() if entry.supports_all_units]
+
+
 def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
-    """Return the entry of a solver; raise unless a release may name it with these settings."""
+    """Entry of a solver; raises unless a release may name it with these settings."""
     entry = CATALOG.get(name) if isinstance(name, str) else None
     if entry is None:
         raise InvalidDocument(f"the solver of a release must be one of {', '.join(CATALOG)}")

@@ -1,29 +1,37 @@
-"""What every solver keeps to, and what it returns.
+"""The contract of solvers and algorithms.
 
-A solver is a frozen configuration of public facts with a method ``fit(ratings, budget, session)``.
-One that is private reads ratings only through a gate that books its events; one that is not books
-that it is not. The result has the caller's own ids and is the same whatever the number of threads.
+A solver is a frozen configuration of public facts; `fit(ratings, budget, session)` trains. A solver
+describes an `Algorithm`: a fixed schedule of steps, the query of each, and what follows from its
+noisy answer. An algorithm is built from public facts only and never holds ratings. `loop` is the
+only code that carries its queries to a gate.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+import polars as pl
 
-from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.events import Event
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit
+from taciturn.data.pattern import RatingPattern
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.noise import NoiseSource
+from taciturn.mechanisms.query import BoundedQuery, Released
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
+from taciturn.queries.executor import RatingQuery
+from taciturn.scale import Scale
 
 SEED_MAX = 2**63
+
+State = TypeVar("State")
+"""State of an algorithm between steps: a frozen dataclass of arrays, numbers and such classes."""
 
 
 def silent(done: int, total: int) -> None:
@@ -40,15 +48,15 @@ class Session:
         Public; draws the initial profiles and never touches noise.
     user_seed
         Secret; draws the users' initial profiles instead. Profiles stay near where they began, so
-        a public start tells in which order the users came, and pseudonyms would hide nothing.
+        a public start would reveal the order of the users, and pseudonyms would hide nothing.
     threads
-        How many threads to use; all processors when omitted.
+        Number of threads; all processors when omitted.
     noise
-        Where noise comes from; a fresh secure source when omitted.
+        Source of noise; a fresh secure one when omitted.
     folder
         Keeps ledger, noise key and checkpoints on disk. Takes the place of `noise`.
     progress
-        Called with the iterations done and in all; it is shown no private value.
+        Called with the number of steps done and in all; it is shown no private value.
     """
 
     seed: int = 0
@@ -68,8 +76,12 @@ class Session:
 
     @property
     def seeds(self) -> "Seeds":
-        """Seeds of the initial profiles: all that post-processing gets of a session but threads."""
+        """Seeds of the initial profiles: with threads, all that post-processing gets to see."""
         return Seeds(seed=self.seed, user_seed=self.user_seed)
+
+
+PLAIN = Session()
+"""A session with nothing special."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,34 +92,190 @@ class Seeds:
     user_seed: int | None = None
 
     def starts(self) -> tuple[np.random.Generator, np.random.Generator]:
-        """Return what draws the initial profiles of items and of users."""
+        """Generators of the initial profiles of items and of users."""
         public = np.random.default_rng(self.seed)
         if self.user_seed is None:
             return public, public
         return public, np.random.default_rng(self.user_seed)
 
 
-PLAIN = Session()
-"""A session with nothing special."""
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PublicFacts:
+    """Public facts about the ratings, by privacy unit: all that an algorithm is built from.
+
+    Attributes
+    ----------
+    scale
+        The declared scale.
+    item_ids
+        Items, rated or not.
+    listed_users
+        Users, with ratings or not; None under unit `user`.
+    public_pattern
+        The rating pattern; None unless the unit is `value`.
+    """
+
+    scale: Scale
+    item_ids: pl.Series
+    listed_users: pl.Series | None = None
+    public_pattern: RatingPattern | None = None
+
+    @classmethod
+    def of(cls, ratings: Ratings, unit: Unit) -> "PublicFacts":
+        """Facts that are public under a unit, and no others."""
+        return cls(
+            scale=ratings.scale,
+            item_ids=ratings.item_ids,
+            listed_users=None if unit is Unit.USER else ratings.user_ids,
+            public_pattern=ratings.pattern if unit is Unit.VALUE else None,
+        )
+
+    @property
+    def user_ids(self) -> pl.Series:
+        """Users; raises where they are private."""
+        if self.listed_users is None:
+            raise InvalidParameter("which users there are is private under unit user")
+        return self.listed_users
+
+    @property
+    def pattern(self) -> RatingPattern:
+        """The rating pattern; raises where it is private."""
+        if self.public_pattern is None:
+            raise InvalidParameter("the rating pattern is private under this unit")
+        return self.public_pattern
+
+    @property
+    def users(self) -> int:
+        """Number of users; raises where it is private."""
+        return len(self.user_ids)
+
+    @property
+    def items(self) -> int:
+        """Number of items."""
+        return len(self.item_ids)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of users and of items."""
+        return self.users, self.items
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryStep:
+    """A step that releases the tables of one query spec.
+
+    Attributes
+    ----------
+    queries
+        Public facts of its tables at their maximum size, as known before the first release.
+    shares
+        Budget share, a fraction of μ², of each table.
+    effort
+        About how long the step takes, relative to the other steps.
+    """
+
+    queries: tuple[BoundedQuery, ...]
+    shares: tuple[float, ...]
+    effort: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostProcess:
+    """A step that works on released numbers alone; it costs no privacy."""
+
+    effort: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactStep:
+    """A step that reads every rating without noise; only a solver that is not private has one."""
+
+    purpose: str
+    effort: float = 1.0
+
+
+Step = QueryStep | PostProcess | ExactStep
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class OwnerOnly:
+    """Exact results of a training that must not be published.
+
+    `users` and `items` are profiles that were never noised; `facts` are exact facts about the
+    ratings, such as training errors.
+    """
+
+    users: Profiles | None = None
+    items: Profiles | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Algorithm(ABC, Generic[State]):
+    """A training, described without data: queries, and post-processing of their noisy answers.
+
+    Attributes
+    ----------
+    unit
+        Privacy unit of its queries.
+    budget
+        Budget of all releases together; None if it is not private.
+    schedule
+        All steps, fixed in advance. Released values may shrink a table, never enlarge one; shares
+        are fixed.
+    published_pattern
+        Purpose for which the model publishes statistics of the rating pattern, if it does.
+    """
+
+    unit: Unit
+    budget: Budget | None
+    schedule: tuple[Step, ...]
+    published_pattern: str | None = None
+
+    @abstractmethod
+    def initial_state(self, seeds: Seeds) -> State:
+        """State before the first step."""
+
+    def query(self, step: int, state: State) -> RatingQuery:
+        """Query spec of a `QueryStep`."""
+        raise NotImplementedError(f"step {step} of {type(self).__name__} has no query")
+
+    @abstractmethod
+    def update(self, step: int, state: State, released: Released) -> State:
+        """State after a step, from its noisy answer, which has no table after a `PostProcess` step.
+
+        Leaves `state` as it is, and depends on nothing else that changes.
+        """
+
+    def is_settled(self, state: State) -> bool:
+        """Whether to end before the schedule does; only the published algorithm ever does."""
+        return False
+
+    @abstractmethod
+    def model(self, state: State) -> FactorModel:
+        """The released model."""
+
+    def owner_only(self, state: State, ratings: Ratings) -> OwnerOnly:
+        """Exact results for the data owner. Reads private data."""
+        return OwnerOnly()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Fit:
-    """Result of a solver: the model that may be released, and owner-only parts.
+    """Result of a training.
 
     Attributes
     ----------
     solver, settings
         Name and public configuration.
     model
-        May be released under the ledger's guarantee. Its `items` is None for a solver that never
-        noised them, its `users` under unit `user`.
+        What may be released under the ledger's guarantee. Its `items` is None for a solver that
+        never noised them, its `users` under unit `user`.
     private_users, private_items
-        Profiles that were never noised: private, owner-only.
+        Profiles that were never noised: private, for the owner only.
     ledger
-        Events of the training.
+        Record of all releases of the training.
     owner_view
-        Exact facts about the private data, such as training errors: owner-only.
+        Exact facts about the private data, such as training errors: for the owner only.
     """
 
     solver: str
@@ -124,72 +292,10 @@ class Fit:
 
     @property
     def owner_model(self) -> FactorModel:
-        """The model with private profiles where it has none to release. Private: owner-only."""
+        """The model with private profiles where none may be released: for the owner only."""
         users, items = self.model.users, self.model.items
         return replace(
             self.model,
             users=self.private_users if users is None else users,
             items=self.private_items if items is None else items,
         )
-
-
-class Solver(Protocol):
-    """A frozen configuration that turns ratings into profiles."""
-
-    name: ClassVar[str]
-    is_private: ClassVar[bool]
-
-    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
-        """Train. Reads private data; see `Fit` for what may be released."""
-
-    def plan(self, ratings: Ratings, budget: Budget | None = None) -> Sequence[Event]:
-        """Return the events that `fit` would book; reads public facts of the ratings only."""
-
-
-def unit_of(solver: "Solver") -> Unit:
-    """Return the unit that a solver protects, or would; `value` unless it says another."""
-    return Unit(getattr(solver, "unit", Unit.VALUE))
-
-
-def settings(solver: Any) -> dict[str, Any]:
-    """Return a solver's configuration as JSON types."""
-    return asdict(solver)
-
-
-def check_descent(solver: Any, most_factors: int) -> None:
-    """Raise unless factors, iterations and, where there is one, the step size make sense."""
-    factors = validate.positive_integer("factors", solver.factors, "5 to 50 are common")
-    if factors > most_factors:
-        raise InvalidParameter(f"factors must be at most {most_factors:,}, got {factors:,}")
-    validate.positive_integer("iterations", solver.iterations, "see the solver's default")
-    if hasattr(solver, "step_size"):
-        validate.positive("step_size", solver.step_size, "see the solver's default")
-
-
-def check_budget(solver: "Solver", budget: Budget | None) -> None:
-    """Raise unless a private solver has a budget and another has none."""
-    if solver.is_private and budget is None:
-        raise InvalidParameter(
-            f"{solver.name} needs a budget, such as Budget.from_epsilon(1, 1e-5)"
-        )
-    if not solver.is_private and budget is not None:
-        raise InvalidParameter(f"{solver.name} is not private and takes no budget; leave it out")
-
-
-def needed_budget(solver: "Solver", budget: Budget | None) -> Budget:
-    """Return the budget of a private solver, or raise if there is none."""
-    check_budget(solver, budget)
-    if budget is None:
-        raise InvalidParameter(f"{solver.name} is always private")
-    return budget
-
-
-def check_ratings(ratings: Ratings, unit: Unit = Unit.VALUE) -> None:
-    """Raise unless there is something to train on.
-
-    Under units that hide whether there are any ratings, none is as good as any.
-    """
-    if not isinstance(ratings, Ratings):
-        raise InvalidParameter("ratings must be taciturn.Ratings; build them with taciturn.load")
-    if unit is Unit.VALUE and len(ratings) == 0:
-        raise InvalidParameter("there are no ratings to train on")

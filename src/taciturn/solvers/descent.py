@@ -1,4 +1,4 @@
-"""Steps of descent on noisy gradients: what solvers that measure gradients share.
+"""Steps of descent on noisy gradients, shared by the solvers that query gradients.
 
 Rows have the bias first, then the factors, in units in which the scale is 4 wide. Nothing here can
 touch a rating.
@@ -13,46 +13,30 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import log_ndtr
 
-from taciturn import _core
-from taciturn.accounting import sampler
 from taciturn.mechanisms.grid import ValueGrid
-from taciturn.queries.prediction_errors import NORM, Side
+from taciturn.model import assumptions
+from taciturn.model.assumptions import WIDTH
+from taciturn.queries.features import AxisFeatures
+from taciturn.scale import Scale
 
 Rows = npt.NDArray[np.float64]
 Vector = npt.NDArray[np.float64]
 
-WIDTH = 4.0
-"""What the scale is wide, in the units of rows."""
-
-# What is assumed of ratings in advance: deviations of a rating from its prediction, of a bias, and
-# of what the factors add.
-RESIDUAL, _BIAS, _INTERACTION = 0.87, 0.45, 0.32
-
 _CLIPPED = 0.5
-"""Share of feature rows that are cut to the norm of the next."""
-
-_DEVIATION, _NARROW = 1.1, 0.1
-"""The deviation of ratings that is usual where the scale is 4 wide, and the least that is believed,
-in parts of half the scale."""
+"""Fraction of feature rows whose norm is clipped."""
 
 _FEW = 4
-"""Factors for which it is judged whether there is room for any."""
+"""Number of factors for which it is judged whether there is room for any."""
 
 _LEVELS_MIN, LEVELS_MAX = 256, 2**14
-"""Steps that a scale is divided into. With more, a residual could exceed 15 bits."""
+"""Number of steps that a scale is divided into. With more, an error could exceed 15 bits."""
 
-_FINE = 2 * sampler.SIGMA_MIN / NORM
-"""Steps that residuals are cut at, at least, where sensitivity and noise are the same."""
-
-START = 1.1
-"""The deviation of residuals that is assumed before the first step."""
-
-_LIMIT, _SLOPE = 0.8, 0.15
-"""Where residuals are cut, in deviations: _LIMIT + _SLOPE · μ."""
+WHOLE = 1 - 2.0**-40
+"""Budget share of all releases: a little less than 1, so that shares do not round to more."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class DescentSteps:
     """How to descend: see `GradientSolver`.
 
     `constant` is the feature beside a profile that biases are multiplied with: it decides how much
@@ -72,16 +56,27 @@ class Steps:
         return self.iterations - math.ceil(self.averaged * self.iterations)
 
     @property
-    def spread(self) -> float:
-        """How many releases the noise of the result is spread over, about."""
-        averaged = self.iterations - self.averaged_from
-        return max(0.7 * averaged, 1 / min(1.0, self.step_size))
+    def averaged_count(self) -> int:
+        """Number of steps whose results are averaged."""
+        return self.iterations - self.averaged_from
+
+    @property
+    def releases_averaged(self) -> float:
+        """Approximate number of releases that the noise of the result is averaged over."""
+        return max(0.7 * self.averaged_count, 1 / min(1.0, self.step_size))
 
     @cached_property
     def priors(self) -> Vector:
-        """The deviations of coefficients that are assumed, that of a bias times its feature."""
-        width = math.sqrt(_INTERACTION) / max(1, self.factors) ** 0.25
-        return np.array([_BIAS / self.constant] + [width] * self.factors)
+        """Prior standard deviations of coefficients, that of a bias times its feature."""
+        width = math.sqrt(assumptions.INTERACTION_VARIANCE) / max(1, self.factors) ** 0.25
+        return np.array([assumptions.BIAS / self.constant] + [width] * self.factors)
+
+    def initial(self, random: np.random.Generator, count: int) -> Rows:
+        """Rows without biases whose factors are drawn from the prior."""
+        rows: Rows = random.normal(size=(count, self.factors + 1))
+        rows *= self.priors
+        rows[:, 0] = 0
+        return rows
 
     def descended(
         self,
@@ -94,139 +89,133 @@ class Steps:
         weight: float = 1.0,
         centre: Rows | None = None,
     ) -> Rows:
-        """Return rows after one step against a noisy gradient.
+        """Rows after one step against a noisy gradient.
 
         Parameters
         ----------
         rows, gradient
-            Rows, and Σ residual × feature for each.
+            Rows, and Σ prediction error × feature for each.
         noise
-            Deviation of the noise of a gradient.
+            Standard deviation of the noise of a gradient.
         counts
-            How many ratings each row has, or the sum of their weights.
+            Number of ratings of each row, or the sum of their weights.
         curvature
-            The mean over ratings of feature × what it multiplies in a prediction.
+            Mean over ratings of feature × what it multiplies in a prediction.
         weight
-            The usual weight of a rating.
+            Usual weight of a rating.
         centre
-            What rows are drawn to, zero when omitted.
+            Prior mean of the rows, zero when omitted.
         """
         # In coordinates in which the prior is a unit sphere.
         whitened = self.priors[:, None] * curvature * self.priors
         eigenvalues, axes = np.linalg.eigh(whitened)
         transform = self.priors[:, None] * axes
         bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
-        spread = noise**2 * (transform**2).sum(axis=0) / self.spread
-        ridge = self.regularization * (weight * RESIDUAL**2 + spread / np.maximum(bend, 1e-9))
+        variance = noise**2 * (transform**2).sum(axis=0) / self.releases_averaged
+        added = self._regularization(weight, variance, bend)
         inside = self._whitened(rows) @ axes
         off = inside
         if centre is not None:
             off = inside - self._whitened(centre) @ axes
-        inside -= self.step_size * (gradient @ transform + ridge * off) / (bend + ridge)
+        inside -= self.step_size * (gradient @ transform + added * off) / (bend + added)
         after: Rows = (inside @ axes.T) * self.priors
         after[:, 0] *= self.constant
         return after
 
-    def support(self, counts: Vector, noise: float, weight: float = 1.0) -> float:
-        """Return how much of a factor rows would tell, from 0 to 1, by their counts.
+    def _regularization(self, weight: float, variance: Vector | float, bend: Rows) -> Rows:
+        """Diagonal added to the curvature: it grows with the noise."""
+        noise = variance / np.maximum(bend, 1e-9)
+        added: Rows = self.regularization * (weight * assumptions.RESIDUAL**2 + noise)
+        return added
 
-        That is how far they would be drawn from their centre, weighted by count, if there were
-        `_FEW` factors. `noise` is that of a gradient, in residuals' deviations.
+    def data_weight(self, counts: Vector, noise: float, weight: float = 1.0) -> float:
+        """Mean weight of the data against the prior for one factor (0 to 1); decides the rank.
+
+        Weighted by count, for `_FEW` factors. `noise` is that of a gradient, in residual standard
+        deviations.
         """
         few = replace(self, factors=_FEW)
         square = float(few.priors[-1]) ** 2
         bend = counts * square**2 / math.hypot(self.constant, math.sqrt(_FEW * square))
-        spread = noise**2 * square / few.spread
-        ridge = self.regularization * (weight * RESIDUAL**2 + spread / np.maximum(bend, 1e-9))
-        return float(np.average(bend / (bend + ridge), weights=counts))
+        variance = noise**2 * square / few.releases_averaged
+        added = self._regularization(weight, variance, bend)
+        return float(np.average(bend / (bend + added), weights=counts))
 
     def _whitened(self, rows: Rows) -> Rows:
-        """Return rows in coordinates in which the prior is a unit sphere."""
+        """Rows in coordinates in which the prior is a unit sphere."""
         scaled = rows / self.priors
         scaled[:, 0] /= self.constant
         return scaled
 
     def features(self, rows: Rows) -> tuple[Rows, Vector]:
-        """Return features, a constant beside each profile, and the factor that bounds their norm.
+        """Features, a constant beside each profile, and the factor that bounds their norm.
 
-        Half of the norms are cut to their median.
+        Half of the norms are clipped to their median.
         """
         features = rows.copy()
         features[:, 0] = self.constant
         norms = np.linalg.norm(features, axis=1)
         return features, 1 / np.maximum(norms, np.quantile(norms, 1 - _CLIPPED))
 
-    def side(self, rows: Rows, unit: float, product_unit: float = 1.0, mean: float = 0.0) -> Side:
-        """Return profiles as one side of a pass, predicting in the units of the ratings."""
+    def pass_features(
+        self, rows: Rows, unit: float, product_unit: float = 1.0, mean: float = 0.0
+    ) -> AxisFeatures:
+        """Profiles as one axis of a pass, predicting in rating units."""
         features, shrink = self.features(rows)
-        return Side(features, shrink, mean + rows[:, 0] * unit, product_unit)
+        return AxisFeatures(features, shrink, mean + rows[:, 0] * unit, product_unit)
+
+    def averaged_rows(self, rows: Rows, sums: Rows) -> Rows:
+        """Average of the last iterates; the last one if none are averaged."""
+        return sums / self.averaged_count if self.averaged_count else rows
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Where residuals are cut, in deviations, and what is then left of normal ones."""
+def in_rating_units(rows: Rows, unit: float) -> Rows:
+    """Rows whose biases and products of factors are in rating units."""
+    units = np.full(rows.shape[1], math.sqrt(unit))
+    units[0] = unit
+    scaled: Rows = rows * units
+    return scaled
 
-    times: float
 
-    @classmethod
-    def for_mu(cls, mu: float) -> "Cut":
-        """Return where to cut: the more noise, the nearer, since it shrinks with the limit."""
-        return cls(_LIMIT + _SLOPE * mu)
+def centred_grid(scale: Scale, levels: int) -> ValueGrid:
+    """Grid of ratings minus the middle of the declared scale."""
+    return ValueGrid.for_scale(-scale.range / 2, scale.range / 2, levels)
 
-    @cached_property
-    def kept(self) -> float:
-        """How much cut residuals move when all move by 1: the share that is not cut."""
-        return math.erf(self.times / math.sqrt(2))
 
-    @cached_property
-    def square(self) -> float:
-        """The mean square of cut residuals, in squared deviations."""
-        density = math.exp(-(self.times**2) / 2) / math.sqrt(2 * math.pi)
-        return self.kept - 2 * self.times * density + self.times**2 * (1 - self.kept)
-
-    def limit(self, deviation: float, grid: ValueGrid, ratio: float) -> int:
-        """Return the limit in steps of a grid, for residuals of a deviation in ratings' units.
-
-        Not so few that noise would be too small for its sampler, if a release spends `ratio` =
-        sensitivity/noise.
-        """
-        steps = round(math.ldexp(self.times * deviation, -grid.exponent))
-        return min(_core.RESIDUAL_MAX, max(1, math.ceil(_FINE * ratio), steps))
-
-    def deviation(self, before: float, mean_square: float) -> float:
-        """Return the deviation that a noisy mean square of cut residuals tells."""
-        found = math.sqrt(max(mean_square, 1e-6) / self.square)
-        return min(max(found, 0.8 * before), 1.25 * before)
+def rating_scale_factor(scale: Scale) -> float:
+    """Factor that converts model units, in which the scale is 4 wide, to rating units."""
+    return scale.range / WIDTH
 
 
 def levels_for(ratio: float) -> int:
-    """Return how many steps a scale is divided into, where a release spends `ratio`.
+    """Number of steps that a scale is divided into, where a release spends `ratio`.
 
-    The less noise, the finer: the least limit of residuals is then a small part of the scale.
+    The less noise, the finer: the minimum clipping threshold is then a small part of the scale.
     """
     return int(min(LEVELS_MAX, 2 ** math.ceil(math.log2(max(_LEVELS_MIN, 4096 * ratio)))))
 
 
 def mean_and_unit(totals: Vector, count: float, grid: ValueGrid) -> tuple[float, float]:
-    """Return mean and unit that noisy sums of ratings and of their squares tell.
+    """Mean and rating scale factor from noisy sums of ratings and of their squares.
 
-    `totals` are divided by the largest value of the grid. The unit is the ratings' deviation over
-    its usual size where the scale is 4 wide, within reason.
+    `totals` are divided by the largest value of the grid. The factor is the ratings' standard
+    deviation over its usual size where the scale is 4 wide, within reason.
     """
     largest = max(abs(grid.lowest), abs(grid.highest)) * math.ldexp(1.0, grid.exponent)
     mean, square = (float(total) / max(1.0, count) for total in totals)
     mean = min(max(mean, -1.0), 1.0)
     deviation = math.sqrt(max(square - mean**2, 0.0))
-    return mean * largest, min(max(deviation, _NARROW), 1.0) * largest / _DEVIATION
+    believed = min(max(deviation, assumptions.RATING_MIN), 1.0)
+    return mean * largest, believed * largest / assumptions.RATING
 
 
-def rank_of(support: float, ranks: Sequence[tuple[float, int]]) -> int:
-    """Return the rank of the highest step that `support` reaches, 0 if it reaches none."""
-    return max((rank for least, rank in ranks if support >= least), default=0)
+def rank_of(weight: float, ranks: Sequence[tuple[float, int]]) -> int:
+    """Rank of the highest step that a data weight reaches, 0 if it reaches none."""
+    return max((rank for least, rank in ranks if weight >= least), default=0)
 
 
-def by_count(rows: Rows, counts: Vector) -> Rows:
-    """Return what rows with about as many ratings are like: a parabola in the logarithm."""
+def prior_means(rows: Rows, counts: Vector) -> Rows:
+    """Prior mean of each row: a quadratic in log(count) fitted to all rows."""
     logarithms = np.log(counts + 1)
     logarithms -= np.average(logarithms, weights=counts)
     traits = np.column_stack([np.ones_like(counts), logarithms, logarithms**2])
@@ -236,8 +225,8 @@ def by_count(rows: Rows, counts: Vector) -> Rows:
     return fitted
 
 
-def shrunk(counts: Vector, noise: float) -> Vector:
-    """Return what noisy counts are worth: their means if counts fall off exponentially."""
+def shrunk_counts(counts: Vector, noise: float) -> Vector:
+    """Posterior mean of each count under an exponential prior."""
     usual = max(float(counts.mean()), 1.0)
     shifted = counts - noise**2 / usual
     ratio = shifted / noise

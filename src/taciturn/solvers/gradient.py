@@ -1,75 +1,77 @@
-"""Noisy gradient descent on both sides: the paper's algorithm made sound, and then improved.
+"""Noisy gradient descent on both axes: the published algorithm made sound, and then improved.
 
-Each iteration releases Σ (v̂ − v)·f by item and by user, in one pass over the ratings, with Gaussian
+Each iteration releases Σ (v̂ − v)·f by user and by item, in one pass over the ratings, with Gaussian
 noise on both; everything else follows from what was released and from public facts, so X and Θ may
 both be published (docs/proofs/gradient.md). Three things cost nothing and gain much:
 
 - biases are one more coordinate of a profile, multiplied with a constant feature;
-- a step is divided by the curvature that the released features and the public numbers of ratings
-  tell, n·E[f fᵀ], and by a ridge that grows with the noise, so that a few dozen
-  steps are enough;
+- a step is divided by the curvature that follows from the released features and the public numbers
+  of ratings, n·E[f fᵀ], plus a regularization that grows with the noise, so that a few dozen steps
+  are enough;
 - the iterates of the last steps are averaged, and their noise with them.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from taciturn._internal import parallel, validate
+from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.events import GaussianRelease
+from taciturn.accounting.ledger import Status
 from taciturn.accounting.units import Unit
-from taciturn.data.ratings import Ratings
+from taciturn.data.pattern import Axis
 from taciturn.errors import InvalidParameter
-from taciturn.mechanisms.grid import ValueGrid
+from taciturn.mechanisms.query import Released
 from taciturn.model.factor_model import FactorModel
-from taciturn.model.profiles import Profiles
-from taciturn.queries.prediction_errors import RatedPairs, ResidualSums, Side, value_levels
-from taciturn.solvers.contract import (
-    PLAIN,
-    Fit,
-    Seeds,
-    Session,
-    check_budget,
-    check_descent,
-    check_ratings,
-    settings,
+from taciturn.queries.error_pass import ErrorPass, value_levels
+from taciturn.queries.features import AxisFeatures
+from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries, pass_axis
+from taciturn.queries.values import ValueView
+from taciturn.solvers.contract import Algorithm, PublicFacts, Seeds
+from taciturn.solvers.descent import (
+    WHOLE,
+    DescentSteps,
+    Rows,
+    centred_grid,
+    in_rating_units,
+    rating_scale_factor,
 )
-from taciturn.solvers.descent import WIDTH, Rows, Steps
-from taciturn.solvers.run import Asked, Run, State, planned
+from taciturn.solvers.profiles import profiles_of
+from taciturn.solvers.schedule import repeated
+from taciturn.solvers.solver import Solver, check_factors, check_iterations
 
 FACTORS_MAX = 4096
 
 VALUE_LEVELS = 64
-"""Steps of the value grid, at least: rounding errors are far below the usual error of a rating."""
+"""Minimum number of steps of the value grid: rounding errors are far below a rating's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradientSolver:
-    """Gradient descent with noise on the gradients of both sides. Unit `value`, status `proven`.
+class GradientSolver(Solver):
+    """Gradient descent with noise on the gradients of both axes. Unit `value`, status `proven`.
 
-    Minimises Σ (v_ij − m − b_i − c_j − ⟨x_i, θ_j⟩)² plus a ridge, m being the scale's midpoint.
+    Minimises Σ (v_ij − m − b_i − c_j − ⟨x_i, θ_j⟩)² plus a regularization, m being the scale's
+    midpoint.
 
     Parameters
     ----------
     factors
         Length of a profile, k.
     iterations
-        Steps, fixed in advance; the budget is divided among them.
+        Number of steps, fixed in advance; the budget is divided among them.
     step_size
-        Part of a whole step that is taken each time.
+        Fraction of a whole step that is taken each time.
     regularization
-        Factor of the ridge that the noise and usual ratings suggest.
+        Factor of the regularization that the noise and usual ratings suggest.
     averaged
-        Share of the last iterates that are averaged.
+        Fraction of the last iterates that are averaged.
     """
 
     name: ClassVar[str] = "gradient"
-    is_private: ClassVar[bool] = True
 
     factors: int = 8
     iterations: int = 30
@@ -78,69 +80,18 @@ class GradientSolver:
     averaged: float = 0.5
 
     def __post_init__(self) -> None:
-        check_descent(self, FACTORS_MAX)
+        check_factors(self.factors, FACTORS_MAX)
+        check_iterations(self.iterations)
+        validate.positive("step_size", self.step_size, "see the solver's default")
         validate.positive("regularization", self.regularization, "1 is usual")
         if not 0 <= validate.finite("averaged", self.averaged, "0.5 is usual") <= 1:
             raise InvalidParameter(f"averaged must lie between 0 and 1, got {self.averaged}")
 
-    @parallel.without_blas_threads
-    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
-        """Train on ratings within a budget. Reads private data; the fit may be released."""
-        check_ratings(ratings)
-        check_budget(self, budget)
-        run = Run(session)
-        descent = self.descent(ratings, budget)
-        door = run.door(Unit.VALUE, budget, self.asked(descent))
-        values = descent.pairs.values(ratings, descent.grid, descent.middle)
-
-        def step(number: int, state: State) -> State:
-            sums = descent.sums(number, *descent.sides(state))
-            released = door.release_together(sums, values, shares=(self.share, self.share))
-            noise = [door.noise_scale(query, self.share) for query in sums.queries]
-            return descent.step(number, state, released, noise)
-
-        state = run.steps(self.iterations, lambda: descent.begin(session.seeds), step)
-        ledger = run.finish()
-        mean, users, items = descent.profiles(state)
-        return Fit(
-            solver=self.name,
-            settings=settings(self),
-            model=FactorModel(
-                scale=ratings.scale,
-                mean=mean,
-                users=Profiles(ids=ratings.user_ids, biases=users[:, 0], factors=users[:, 1:]),
-                items=Profiles(ids=ratings.item_ids, biases=items[:, 0], factors=items[:, 1:]),
-            ),
-            ledger=ledger,
-        )
-
-    @property
-    def share(self) -> float:
-        """The share of μ² that each of the two releases of an iteration gets."""
-        # A little less than all, so that the sum does not round to more than 1.
-        return (1 - 2.0**-40) / (2 * self.iterations)
-
-    def descent(self, ratings: Ratings, budget: Budget | None) -> "GradientDescent":
-        """Return the descent on these ratings. Reads public facts only."""
-        ratio = budget.mu * math.sqrt(self.share) if budget else 0.0
-        levels = value_levels(ratio, VALUE_LEVELS)
-        return GradientDescent(Steps(**settings(self)), ratings, levels)
-
-    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
-        """Return the events that `fit` would book. Reads public facts only."""
-        check_budget(self, budget)
-        if budget is None:
-            return []
-        return planned(Unit.VALUE, budget, self.asked(self.descent(ratings, budget)))
-
-    def asked(self, descent: "GradientDescent") -> Asked:
-        """All queries with their shares of μ²; they do not depend on what is released."""
-        sides = descent.sides(descent.begin(Seeds()))
-        return [
-            (query, self.share)
-            for number in range(self.iterations)
-            for query in descent.sums(number, *sides).queries
-        ]
+    def algorithm(
+        self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
+    ) -> "GradientAlgorithm":
+        """Descent on ratings with these public facts."""
+        return GradientAlgorithm(DescentSteps(**self.settings), facts, budget)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,109 +99,145 @@ class NonPrivateGradientSolver(GradientSolver):
     """The same descent without noise: not private, for comparison."""
 
     name: ClassVar[str] = "non-private-gradient"
-    is_private: ClassVar[bool] = False
+    status: ClassVar[Status] = Status.NONE
 
     iterations: int = 60
 
 
-class GradientDescent:
-    """One descent: its public facts, and the steps between releases. Holds no private value."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DescentState:
+    """Rows of both axes, and the sums of those that are averaged."""
 
-    def __init__(self, steps: Steps, ratings: Ratings, levels: int) -> None:
-        self._steps = steps
-        self.pairs = RatedPairs(ratings)
-        scale = ratings.scale
-        # Ratings are centred at the middle of the declared scale.
-        self.middle = (scale.low + scale.high) / 2
-        self.grid = ValueGrid.for_scale(-scale.range / 2, scale.range / 2, levels)
-        self._unit = scale.range / WIDTH
+    users: Rows
+    items: Rows
+    user_sums: Rows
+    item_sums: Rows
 
-    def begin(self, seeds: Seeds) -> State:
-        """Return the profiles before the first step."""
+
+AnyState = TypeVar("AnyState", bound=DescentState)
+
+
+class TwoSidedDescent(Algorithm[AnyState], Generic[AnyState]):
+    """Descent on gradients of both axes; units differ in what they know of the ratings."""
+
+    def __init__(self, steps: DescentSteps, facts: PublicFacts, levels: int) -> None:
+        self._steps, self._facts = steps, facts
+        grid = centred_grid(facts.scale, levels)
+        self._middle = (facts.scale.low + facts.scale.high) / 2
+        self._view = ValueView(grid=grid, axis=pass_axis(facts.shape), offset=self._middle)
+        self._unit = rating_scale_factor(facts.scale)
+
+    def _start(self, seeds: Seeds) -> DescentState:
         of_items, of_users = seeds.starts()
-        steps = self._steps
-        rows = [
-            random.normal(size=(count, steps.factors + 1))
-            for random, count in zip((of_users, of_items), self.pairs.shape, strict=True)
-        ]
-        for side in rows:
-            side *= steps.priors
-            side[:, 0] = 0
-        return {
-            "users": rows[0],
-            "items": rows[1],
-            "user_sums": np.zeros_like(rows[0]),
-            "item_sums": np.zeros_like(rows[1]),
-        }
-
-    def sides(self, state: State) -> tuple[Side, Side]:
-        """Return users and items as sides of a pass."""
-        unit, (users, items) = self.unit(state), (state["users"], state["items"])
-        steps = self.at(state)
-        return steps.side(users, unit, unit, self.mean(state)), steps.side(items, unit)
-
-    def sums(self, number: int, users: Side, items: Side) -> ResidualSums:
-        """Return the measurement of an iteration."""
-        return ResidualSums(
-            purpose=f"gradient {number + 1} of {self._steps.iterations}",
-            pairs=self.pairs,
+        users = self._steps.initial(of_users, self._facts.users)
+        items = self._steps.initial(of_items, self._facts.items)
+        return DescentState(
             users=users,
             items=items,
-            values=self.grid,
-            first=1,
+            user_sums=np.zeros_like(users),
+            item_sums=np.zeros_like(items),
         )
 
-    def step(
-        self, number: int, state: State, released: Sequence[Rows], noise: Sequence[float]
-    ) -> State:
-        """Return the next state, from released gradients by user and by item."""
-        counts, unit, steps = self.counts(state), self.unit(state), self.at(state)
-        after = dict(state)
-        for name, other, gradient, scale in (
-            ("users", "items", released[0], noise[0]),
-            ("items", "users", released[1], noise[1]),
-        ):
-            others, shrink = steps.features(state[other])
-            weights = counts[other] / max(1, counts[other].sum())
-            after[name] = steps.descended(
-                state[name],
-                gradient / unit,
-                noise=scale / unit,
-                counts=counts[name],
-                curvature=(others * (weights * shrink)[:, None]).T @ others,
-            )
-        is_averaged = number >= steps.averaged_from
-        for name, sums in (("users", "user_sums"), ("items", "item_sums")):
-            if is_averaged:
-                after[sums] = state[sums] + after[name]
-        return after
+    def _steps_at(self, state: AnyState) -> DescentSteps:
+        """Steps for as many factors as a state has."""
+        return replace(self._steps, factors=state.items.shape[1] - 1)
 
-    def at(self, state: State) -> Steps:
-        """Return how to descend from a state."""
-        return self._steps
-
-    def unit(self, state: State) -> float:
-        """Return what one unit of a bias is, in ratings' own."""
+    def _unit_at(self, state: AnyState) -> float:
+        """Rating scale factor: converts a bias to rating units."""
         return self._unit
 
-    def mean(self, state: State) -> float:
-        """Return what every rating is predicted as before anything else, above the middle."""
+    def _mean_at(self, state: AnyState) -> float:
+        """Mean rating, above the middle of the scale."""
         return 0.0
 
-    def counts(self, state: State) -> dict[str, npt.NDArray[Any]]:
-        """Return how many ratings each row has: public under unit `value`."""
-        return {"users": self.pairs.user_counts, "items": self.pairs.item_counts}
+    def _counts(self, state: AnyState) -> dict[Axis, npt.NDArray[Any]]:
+        """Number of ratings of each row: public under unit `value`."""
+        pattern = self._facts.pattern
+        return {axis: pattern.along(axis).counts for axis in Axis}
 
-    def profiles(
-        self, state: State
-    ) -> tuple[float, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        """Return mean, user rows and item rows in the units of the ratings."""
-        averaged = self._steps.iterations - self._steps.averaged_from
-        users, items = state["users"], state["items"]
-        if averaged > 0:
-            users, items = state["user_sums"] / averaged, state["item_sums"] / averaged
-        unit = self.unit(state)
-        units = np.full(users.shape[1], math.sqrt(unit))
-        units[0] = unit
-        mean = self.middle + self.mean(state)
-        return mean, (users * units).astype(np.float32), (items * units).astype(np.float32)
+    def _features(self, state: AnyState) -> tuple[AxisFeatures, AxisFeatures]:
+        """Users and items as axes of a pass."""
+        unit, steps = self._unit_at(state), self._steps_at(state)
+        users = steps.pass_features(state.users, unit, unit, self._mean_at(state))
+        return users, steps.pass_features(state.items, unit)
+
+    def _descended(
+        self, number: int, state: AnyState, gradients: Sequence[Rows], noise: Sequence[float]
+    ) -> AnyState:
+        """State after iteration `number`, from noisy gradients by user and by item."""
+        counts, unit, steps = self._counts(state), self._unit_at(state), self._steps_at(state)
+        rows = {Axis.USERS: state.users, Axis.ITEMS: state.items}
+        after: dict[Axis, Rows] = {}
+        for axis, gradient, scale in zip(Axis, gradients, noise, strict=True):
+            others, shrink = steps.features(rows[axis.other])
+            weights = counts[axis.other] / max(1, counts[axis.other].sum())
+            after[axis] = steps.descended(
+                rows[axis],
+                gradient / unit,
+                noise=scale / unit,
+                counts=counts[axis],
+                curvature=(others * (weights * shrink)[:, None]).T @ others,
+            )
+        users, items = after[Axis.USERS], after[Axis.ITEMS]
+        if number < steps.averaged_from:
+            return replace(state, users=users, items=items)
+        return replace(
+            state,
+            users=users,
+            items=items,
+            user_sums=state.user_sums + users,
+            item_sums=state.item_sums + items,
+        )
+
+    def model(self, state: AnyState) -> FactorModel:
+        """The released model: averaged rows in rating units."""
+        unit, ids = self._unit_at(state), self._facts
+        users = self._steps.averaged_rows(state.users, state.user_sums)
+        items = self._steps.averaged_rows(state.items, state.item_sums)
+        return FactorModel(
+            scale=ids.scale,
+            mean=self._middle + self._mean_at(state),
+            users=profiles_of(ids.user_ids, in_rating_units(users, unit)),
+            items=profiles_of(ids.item_ids, in_rating_units(items, unit)),
+        )
+
+
+class GradientAlgorithm(TwoSidedDescent[DescentState]):
+    """The descent under unit `value`."""
+
+    unit = Unit.VALUE
+
+    def __init__(self, steps: DescentSteps, facts: PublicFacts, budget: Budget | None) -> None:
+        self.budget = budget
+        self._share = WHOLE / (2 * steps.iterations)
+        ratio = budget.mu * math.sqrt(self._share) if budget else 0.0
+        super().__init__(steps, facts, value_levels(ratio, VALUE_LEVELS))
+        self._errors = ErrorPass(self._view, first=1)
+        width = 1 + steps.factors
+        queries = error_queries(
+            "", self._errors, facts.shape, pattern=facts.pattern, columns=width, width=width
+        )
+        purposes = map(self._purpose, range(steps.iterations))
+        self.schedule = repeated(queries, (self._share, self._share), purposes)
+
+    def _purpose(self, step: int) -> str:
+        return f"gradient {step + 1} of {self._steps.iterations}"
+
+    def initial_state(self, seeds: Seeds) -> DescentState:
+        """Profiles drawn from their prior."""
+        return self._start(seeds)
+
+    def query(self, step: int, state: DescentState) -> PredictionErrorSums:
+        """Sums of prediction error × feature at the current profiles."""
+        users, items = self._features(state)
+        return PredictionErrorSums(
+            purpose=self._purpose(step),
+            errors=self._errors,
+            pattern=self._facts.pattern,
+            users=users,
+            items=items,
+        )
+
+    def update(self, step: int, state: DescentState, released: Released) -> DescentState:
+        """One step against the noisy gradients."""
+        return self._descended(step, state, released.tables, released.noise_scales)

@@ -1,109 +1,230 @@
-"""Alternating least squares with biases: each side is solved exactly while the other rests.
+"""Alternating least squares with biases: each axis is solved exactly while the other rests.
 
-Knows the pattern of the ratings and some values for them, exact or noised; what it returns is as
+Knows the rating pattern and some values for the rated pairs, exact or noisy; its result is as
 private as those are.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from taciturn._internal import validate
 from taciturn._internal.ridge import solve_rows
-from taciturn.data.ratings import Csr, Ratings
-from taciturn.solvers.contract import Seeds
-from taciturn.solvers.run import State
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Axis
+from taciturn.mechanisms.grid import ValueGrid
+from taciturn.mechanisms.query import Released
+from taciturn.model import assumptions
+from taciturn.model.factor_model import FactorModel
+from taciturn.queries.weighted_sums import EveryRating
+from taciturn.solvers.contract import (
+    Algorithm,
+    ExactStep,
+    PostProcess,
+    PublicFacts,
+    QueryStep,
+    Seeds,
+    Step,
+)
+from taciturn.solvers.descent import WHOLE, rating_scale_factor
+from taciturn.solvers.profiles import profiles_of
+from taciturn.solvers.solver import check_factors, check_iterations
+
+FACTORS_MAX = 1024
 
 PRIOR_RATINGS = 200
-"""Ratings that the ridge counts for a row beyond its own."""
+"""Ratings that the regularization counts for a row beyond its own."""
 
-BIAS_RIDGE = 4.0
+BIAS_REGULARIZATION = 4.0
+
+_START = 0.1
+"""Initial standard deviation of factors, where the scale is 4 wide."""
+
+Floats = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ridge:
-    """What is added to the normal equations of a row with n ratings: weighted · n + fixed.
+class Regularization:
+    """Diagonal added to the normal equations of a row with n ratings.
 
-    One number for factors, one for the bias.
+    by_count · n + fixed for factors; `bias` for the bias.
     """
 
-    weighted: float
+    by_count: float
     fixed: float
     bias: float
 
 
-class LeastSquares:
-    """Alternating solves of rows (bias, factors) for values of rated pairs.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeastSquaresState:
+    """Values of the rated pairs minus their mean, in both orders, and the rows of both axes."""
+
+    by_user: Floats
+    by_item: Floats
+    mean: float
+    noise: float
+    users: Rows
+    items: Rows
+
+
+class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
+    """Reads a value for every rated pair, then alternates.
 
     Parameters
     ----------
-    ratings
-        For their pattern and scale only.
-    values
-        One value for each pair in the order of `ratings.by_user`, with the mean subtracted.
-    factors
-        Length of a profile.
-    ridge
-        The regularization.
-    seeds
-        Seeds of the random factors to begin with.
+    facts
+        Public facts of the ratings, the rating pattern among them.
+    budget
+        Budget of the values; None reads exact ones.
+    factors, iterations
+        Length of a profile, and how often both axes are solved.
+    strength
+        λ for a scale that is 4 wide, before what noise adds.
     threads
-        Threads to use; all processors when None.
+        Number of threads; the result does not depend on it.
     """
+
+    unit = Unit.VALUE
 
     def __init__(
         self,
-        ratings: Ratings,
-        values: npt.NDArray[np.float32],
+        facts: PublicFacts,
+        budget: Budget | None,
+        *,
         factors: int,
-        ridge: Ridge,
-        seeds: Seeds,
+        iterations: int,
+        strength: float,
         threads: int | None = None,
     ) -> None:
-        self._shape, self._range = ratings.shape, ratings.scale.range
-        self._factors, self._ridge = factors, ridge
-        self._seeds, self._threads = seeds, threads
-        # Sorting pairs by item keeps users in order within each: the order of by_item.
-        by_item = np.argsort(ratings.by_user.columns, kind="stable")
-        self._sides = {
-            "items": (ratings.by_item, values[by_item]),
-            "users": (ratings.by_user, values),
-        }
+        self.budget, self._facts, self._threads = budget, facts, threads
+        self._factors, self._strength = factors, strength
+        grid = ValueGrid.for_scale(facts.scale.low, facts.scale.high)
+        self._spec = EveryRating(purpose="every rating", pattern=facts.pattern.by_user, grid=grid)
+        first: Step = ExactStep(purpose="profiles of users and items")
+        if budget is not None:
+            first = QueryStep(queries=self._spec.queries, shares=(WHOLE,))
+        self.schedule = (first, *[PostProcess()] * iterations)
 
-    def begin(self) -> State:
-        """Return random factors and no biases."""
-        of_items, of_users = self._seeds.starts()
-        spread = 0.1 * math.sqrt(self._range / 4)
-        users, items = self._shape
-        rows = {
-            name: random.normal(scale=spread, size=(count, self._factors + 1))
-            for name, count, random in (("users", users, of_users), ("items", items, of_items))
-        }
-        for row in rows.values():
-            row[:, 0] = 0
-        return rows
+    def query(self, step: int, state: LeastSquaresState) -> EveryRating:
+        """Every rating by itself."""
+        return self._spec
 
-    def step(self, number: int, state: State) -> State:
-        """Return both sides solved once, items first."""
-        after = dict(state)
-        for name, other in (("items", "users"), ("users", "items")):
-            after[name] = self._solve(*self._sides[name], after[other])
-        return after
+    def _regularization(self, noise: float) -> Regularization:
+        """λ times the number of ratings and a few hundred more, and what a prior asks for.
 
-    def _solve(
-        self, side: Csr, values: npt.NDArray[np.float32], others: npt.NDArray[np.float64]
-    ) -> npt.NDArray[np.float64]:
-        """Return one side's rows, the other's given."""
-        weighted = np.full(others.shape[1], self._ridge.weighted)
-        fixed = np.full(others.shape[1], self._ridge.fixed)
-        weighted[0], fixed[0] = 0.0, self._ridge.bias
+        A Gaussian prior asks for more where values carry noise of this standard deviation.
+        """
+        unit = rating_scale_factor(self._facts.scale)
+        by_count = self._strength * unit
+        prior = assumptions.INTERACTION_VARIANCE / self._factors**0.5
+        return Regularization(
+            by_count=by_count,
+            fixed=PRIOR_RATINGS * by_count + noise**2 / unit / prior,
+            bias=BIAS_REGULARIZATION + (noise / unit) ** 2 / assumptions.BIAS**2,
+        )
+
+    def initial_state(self, seeds: Seeds) -> LeastSquaresState:
+        """Random factors and no biases."""
+        of_items, of_users = seeds.starts()
+        scale = _START * math.sqrt(rating_scale_factor(self._facts.scale))
+        users, items = (
+            random.normal(scale=scale, size=(count, self._factors + 1))
+            for random, count in zip((of_users, of_items), self._facts.shape, strict=True)
+        )
+        users[:, 0] = items[:, 0] = 0
+        nothing = np.zeros(0, dtype=np.float32)
+        return LeastSquaresState(
+            by_user=nothing, by_item=nothing, mean=0.0, noise=0.0, users=users, items=items
+        )
+
+    @cached_property
+    def _item_order(self) -> npt.NDArray[np.int64]:
+        """Order of pairs by item; users keep their order within each."""
+        return np.argsort(self._facts.pattern.by_user.columns, kind="stable")
+
+    def update(self, step: int, state: LeastSquaresState, released: Released) -> LeastSquaresState:
+        """Take the values, or solve both axes once, items first."""
+        if step == 0:
+            (values,), (noise,) = released.tables, released.noise_scales
+            values = values.reshape(-1)
+            scale = self._facts.scale
+            mean = float(np.clip(np.mean(values, dtype=np.float64), scale.low, scale.high))
+            centred = (values - values.dtype.type(mean)).astype(np.float32)
+            return replace(
+                state,
+                by_user=centred,
+                by_item=centred[self._item_order],
+                mean=mean,
+                noise=noise,
+            )
+        items = self._solve(Axis.ITEMS, state.by_item, state.users, state.noise)
+        users = self._solve(Axis.USERS, state.by_user, items, state.noise)
+        return replace(state, users=users, items=items)
+
+    def _solve(self, axis: Axis, values: Floats, others: Rows, noise: float) -> Rows:
+        """Rows of one axis, those of the other given."""
+        added, pattern = self._regularization(noise), self._facts.pattern.along(axis)
+        by_count = np.full(others.shape[1], added.by_count)
+        fixed = np.full(others.shape[1], added.fixed)
+        by_count[0], fixed[0] = 0.0, added.bias
         return solve_rows(
-            side.starts,
-            side.columns,
+            pattern.starts,
+            pattern.columns,
             values,
             others,
-            weighted=weighted,
+            weighted=by_count,
             fixed=fixed,
             threads=self._threads,
+        )
+
+    def model(self, state: LeastSquaresState) -> FactorModel:
+        """The model; it may be released only if the values were noised."""
+        facts = self._facts
+        return FactorModel(
+            scale=facts.scale,
+            mean=state.mean,
+            users=profiles_of(facts.user_ids, state.users),
+            items=profiles_of(facts.item_ids, state.items),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeastSquaresSettings:
+    """Settings that the solvers by alternating least squares share.
+
+    Parameters
+    ----------
+    factors
+        Length of a profile, k.
+    iterations
+        Number of times that both axes are solved; that costs no privacy.
+    regularization
+        λ for a scale that is 4 wide; it grows with the width, as the squares of profiles do.
+    """
+
+    factors: int = 20
+    iterations: int = 20
+    regularization: float = 0.03
+
+    def __post_init__(self) -> None:
+        check_factors(self.factors, FACTORS_MAX)
+        check_iterations(self.iterations)
+        validate.positive("regularization", self.regularization, "0.03 is usual")
+
+    def algorithm(
+        self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
+    ) -> LeastSquaresAlgorithm:
+        """Least squares on noisy ratings, or on exact ones without a budget."""
+        return LeastSquaresAlgorithm(
+            facts,
+            budget,
+            factors=self.factors,
+            iterations=self.iterations,
+            strength=self.regularization,
+            threads=threads,
         )

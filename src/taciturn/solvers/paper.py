@@ -5,72 +5,55 @@ both gradients at the old profiles,
 
     ∇X = (V̂ − V) clip(Θ, C) + λX,    ∇Θ = (V̂ − V)ᵀ clip(X, C) + λΘ,
 
-adds N(0, σ²) with σ = τC/ε_i · √(2 ln(1.25/δ_i)) to ∇Θ alone, and takes a step on both sides. Only
+adds N(0, σ²) with σ = τC/ε_i · √(2 ln(1.25/δ_i)) to ∇Θ alone, and takes a step on both axes. Only
 Θ is released. The sums are exact on a grid (taciturn.queries.prediction_errors) and the noise is
-secure, like everywhere in Taciturn; what is missing is a proof.
+secure, as everywhere in Taciturn; what is missing is a proof. The item axis depends on the ratings
+without noise, so the state of this algorithm is private.
 """
 
 import math
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from taciturn._internal import parallel, validate
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.events import GaussianRelease
 from taciturn.accounting.gaussian import check_delta, check_stated_delta
+from taciturn.accounting.ledger import Status
 from taciturn.accounting.renyi import mu_at_zcdp
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.extent import Extent, ideal_mu
-from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.grid import ValueGrid
-from taciturn.mechanisms.noise import NoiseSource
-from taciturn.mechanisms.query import BoundedQuery
+from taciturn.mechanisms.query import Answer, BoundedQuery, Released
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
+from taciturn.queries.error_pass import ErrorPass, margin_max, value_levels
+from taciturn.queries.features import NORM, AxisFeatures
 from taciturn.queries.prediction_errors import (
-    NORM,
-    RatedPairs,
-    ResidualSums,
-    ResidualTables,
-    Side,
-    reach_max,
-    value_levels,
+    PredictionErrorSums,
+    error_queries,
+    pass_axis,
 )
-from taciturn.solvers.catalog import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOPPED
-from taciturn.solvers.contract import (
-    PLAIN,
-    Fit,
-    Seeds,
-    Session,
-    check_descent,
-    check_ratings,
-    settings,
-)
+from taciturn.queries.values import Centre, GridValues, ValueView
+from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
+from taciturn.solvers.flaws import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOPPED
 from taciturn.solvers.gradient import FACTORS_MAX
-from taciturn.solvers.run import Asked, Run, State, planned
+from taciturn.solvers.solver import Solver, check_factors, check_iterations
 
 Rows = npt.NDArray[np.float64]
 
 VALUE_LEVELS = 128
-"""Steps that the scale is divided into, at least."""
-
-
-class Centre(StrEnum):
-    """What is subtracted from ratings before training."""
-
-    NONE = "none"
-    ITEM_MEAN = "item-mean"
+"""Minimum number of steps that the scale is divided into."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperSolver:
+class PaperSolver(Solver):
     """The paper's Algorithm 1: noise on the user side only. Unit `value`, status `claimed`.
 
     Minimises ½ Σ (v_ij − ⟨x_i, θ_j⟩)² + ½λ(‖X‖² + ‖Θ‖²).
@@ -96,8 +79,9 @@ class PaperSolver:
     """
 
     name: ClassVar[str] = "paper"
-    is_private: ClassVar[bool] = True
+    status: ClassVar[Status] = Status.CLAIMED
     has_private_items: ClassVar[bool] = True
+    claim: ClassVar[str] = "by the paper's own formula"
 
     factors: int = 20
     iterations: int = 300
@@ -113,7 +97,9 @@ class PaperSolver:
     patience: int = 15
 
     def __post_init__(self) -> None:
-        check_descent(self, FACTORS_MAX)
+        check_factors(self.factors, FACTORS_MAX)
+        check_iterations(self.iterations)
+        validate.positive("step_size", self.step_size, "see the solver's default")
         if validate.finite("regularization", self.regularization, "the paper uses 0") < 0:
             raise InvalidParameter(f"regularization must not be negative: {self.regularization}")
         validate.positive("norm_bound", self.norm_bound, "the paper uses 1")
@@ -125,105 +111,51 @@ class PaperSolver:
         validate.positive_integer("patience", self.patience, "15 is closest to the paper")
         object.__setattr__(self, "centre", validate.choice("centre", self.centre, Centre))
 
-    def with_epsilon_i(self, budget: Budget | None) -> "PaperSolver":
-        """Return the configuration with ε_i, solved from ε_opt = budget.epsilon if need be."""
+    def resolved(self, budget: Budget | None) -> "PaperSolver":
+        """The configuration with ε_i, solved from ε_opt = budget.epsilon if need be."""
         if self.epsilon_i is not None:
             if budget is not None:
                 raise InvalidParameter("give the paper a budget or an epsilon_i, not both")
             return self
         if budget is None:
             raise InvalidParameter("the paper's algorithm needs a budget or an epsilon_i")
-        mu = mu_at_zcdp(budget.epsilon, budget.delta)
+        return self._spending(mu_at_zcdp(budget.epsilon, budget.delta), budget.delta)
+
+    def spending(self, budget: Budget) -> tuple["PaperSolver", None]:
+        """Its own formula is not tight: at the same exact ε it may use less noise."""
+        return self._spending(budget.mu, budget.delta), None
+
+    def _spending(self, mu: float, delta: float) -> "PaperSolver":
+        """The configuration whose iterations claim μ together."""
         epsilon_i = mu * math.sqrt(2 * math.log(1.25 / self.delta_i) / self.iterations)
-        return replace(self, epsilon_i=epsilon_i, delta=budget.delta)
+        return replace(self, epsilon_i=epsilon_i, delta=delta)
 
-    @parallel.without_blas_threads
-    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
-        """Train. Reads private data; under the paper's claim, users may be released, items not."""
-        check_ratings(ratings)
-        solver = self.with_epsilon_i(budget)
-        run = Run(session)
-        descent = PaperDescent(solver, ratings, session.threads)
-        asked = solver._asked(descent, ratings.shape[0])
-        gate = run.gate(Unit.VALUE, solver.claimed_budget(), asked)
-        values = descent.values(ratings)
+    def stated_delta(self, budget: Budget | None) -> float:
+        """δ of the budget, or the paper's own."""
+        return self.delta if budget is None else budget.delta
 
-        def step(number: int, state: State) -> State:
-            measurement = descent.measurement(number, state)
-            released = gate.release(measurement, values, share=solver.share(gate))
-            return descent.step(number, state, released, measurement.private)
+    def claimed_epsilon(self, certified: float, budget: Budget | None) -> float:
+        """The paper's own ε, where a budget states it."""
+        return certified if budget is None else budget.epsilon
 
-        state = run.steps(
-            solver.iterations, lambda: descent.begin(session.seeds), step, solver._has_settled
-        )
-        return Fit(
-            solver=self.name,
-            settings=settings(solver),
-            model=FactorModel(
-                scale=ratings.scale,
-                mean=0.0,
-                users=_profiles(ratings.user_ids, np.zeros(len(state["users"])), state["users"]),
-                items=None,
-            ),
-            private_items=_profiles(ratings.item_ids, descent.means, state["items"]),
-            ledger=run.finish(),
-            owner_view={"rmse_before_step": state["errors"].tolist()},
-        )
-
-    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[GaussianRelease]:
-        """Return the events that `fit` would book. Reads public facts only."""
-        solver = self.with_epsilon_i(budget)
-        descent = PaperDescent(replace(solver, centre=Centre.NONE), ratings)
-        flaw = solver._flaw(ratings.scale.range)
-        asked = [
-            (replace(query, flaw=flaw), share)
-            for query, share in solver._asked(descent, ratings.shape[0])
-        ]
-        return planned(Unit.VALUE, solver.claimed_budget(), asked)
-
-    def _asked(self, descent: "PaperDescent", users: int) -> Asked:
-        """All queries with the share of μ² that gives them the paper's noise."""
-        query = descent.measurement(0, descent.begin(Seeds())).query
-        share = (self._ratio / ideal_mu(self.claimed_budget(), self.extent(users))) ** 2
-        return [
-            (replace(query, purpose=_purpose(number)), share) for number in range(self.iterations)
-        ]
-
-    def extent(self, users: int) -> Extent:
-        """Extent of all iterations together."""
-        coordinates = self.factors * self.iterations
-        return Extent(
-            coordinates=coordinates, releases=self.iterations, numbers=users * coordinates
-        )
+    def algorithm(
+        self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
+    ) -> "PaperAlgorithm":
+        """Algorithm 1 with the paper's noise."""
+        return PaperAlgorithm(self.resolved(None), facts, threads=threads)
 
     @property
-    def _ratio(self) -> float:
+    def ratio(self) -> float:
         """Claimed sensitivity over noise scale of one iteration."""
         return (self.epsilon_i or math.nan) / math.sqrt(2 * math.log(1.25 / self.delta_i))
 
     def claimed_budget(self) -> Budget:
-        """Return the budget of a gate for all iterations, from the claimed sensitivity."""
+        """Budget of a gate for all iterations, from the claimed sensitivity."""
         # A little more than is claimed: a gate sets some aside, and the noise is the paper's.
-        mu = self._ratio * math.sqrt(self.iterations) * 1.001
-        return Budget.from_mu(mu, self.delta)
+        return Budget.from_mu(self.ratio * math.sqrt(self.iterations) * 1.001, self.delta)
 
-    def gate(
-        self, users: int, *, noise: NoiseSource | None = None, threads: int | None = None
-    ) -> Gate:
-        """Gate for all iterations, outside of a run."""
-        return Gate(
-            budget=self.claimed_budget(),
-            unit=Unit.VALUE,
-            noise=noise,
-            threads=threads,
-            extent=self.extent(users),
-        )
-
-    def share(self, gate: Gate) -> float:
-        """Return the share of a gate's μ² that gives one iteration the paper's noise."""
-        return (self._ratio / gate.mu) ** 2
-
-    def _flaw(self, scale_range: float) -> str:
+    def flaw(self, scale_range: float) -> str:
+        """Why the claim has no valid proof."""
         flaws = [FALSE_THEOREM]
         if self.centre is Centre.ITEM_MEAN:
             flaws.append(CENTRED)
@@ -235,14 +167,9 @@ class PaperSolver:
             flaws.append(LARGE)
         return " ".join(flaws)
 
-    def _has_settled(self, state: State) -> bool:
-        return self.tolerance is not None and has_settled(
-            state["errors"], self.tolerance, self.patience
-        )
-
 
 def has_settled(errors: npt.NDArray[np.float64], tolerance: float, patience: int) -> bool:
-    """Return whether the last `patience` errors hardly improve on those before them.
+    """Whether the last `patience` errors hardly improve on those before them.
 
     The least of them is then less than `tolerance` below the least before them. With 5e-5 and 15 it
     is as close as any to the paper's numbers of iterations (docs/reproduction.md).
@@ -252,70 +179,107 @@ def has_settled(errors: npt.NDArray[np.float64], tolerance: float, patience: int
     return bool(errors[:-patience].min() - errors[-patience:].min() < tolerance)
 
 
-class PaperDescent:
-    """The steps of Algorithm 1. Its item side depends on the ratings and is private."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PaperState:
+    """Profiles of both axes, item means that were subtracted, and training errors. Private.
 
-    def __init__(self, solver: PaperSolver, ratings: Ratings, threads: int | None = None) -> None:
-        self._solver, self._threads = solver, threads
-        self._pairs = RatedPairs(ratings)
-        self._count = max(1, len(ratings))
-        scale = ratings.scale
-        low, high, levels = scale.low, scale.high, value_levels(solver._ratio, VALUE_LEVELS)
-        self.means = np.zeros(ratings.shape[1])
+    `errors` has the exact training error before each step taken so far.
+    """
+
+    users: Rows
+    items: Rows
+    item_means: Rows
+    errors: Rows
+
+
+class PaperAlgorithm(Algorithm[PaperState]):
+    """Algorithm 1. Its item axis depends on the ratings without noise: its state is private.
+
+    Parameters
+    ----------
+    solver
+        Configuration with ε_i.
+    facts
+        Public facts of the ratings.
+    is_noised
+        Whether to add noise; without any, ε_i only chooses the grid.
+    threads
+        Number of threads; the result does not depend on it.
+    """
+
+    unit = Unit.VALUE
+
+    def __init__(
+        self,
+        solver: PaperSolver,
+        facts: PublicFacts,
+        *,
+        is_noised: bool = True,
+        threads: int | None = None,
+    ) -> None:
+        self._solver, self._facts, self._threads = solver, facts, threads
+        self.budget = solver.claimed_budget() if is_noised else None
+        scale = facts.scale
+        low, high, levels = scale.low, scale.high, value_levels(solver.ratio, VALUE_LEVELS)
         if solver.centre is Centre.ITEM_MEAN:
-            self.means = item_means(ratings)
             low, high, levels = -scale.range, scale.range, 2 * levels
-        self._grid = ValueGrid.for_scale(low, high, levels)
-        self._step = math.ldexp(1.0, self._grid.exponent)
-        self._tau = scale.range if solver.tau is None else solver.tau
-        self._flaw = solver._flaw(scale.range)
+        grid = ValueGrid.for_scale(low, high, levels)
+        self._step = math.ldexp(1.0, grid.exponent)
+        view = ValueView(grid=grid, axis=pass_axis(facts.shape), centre=solver.centre)
+        self._errors = ErrorPass(view, margin=margin_max(grid))
+        users, _ = error_queries(
+            "",
+            self._errors,
+            facts.shape,
+            pattern=facts.pattern,
+            columns=solver.factors,
+            width=solver.factors,
+        )
+        tau = scale.range if solver.tau is None else solver.tau
+        self._claim = replace(
+            users,
+            purpose="gradient of the user profiles, iteration ",
+            sensitivity=tau / self._step * NORM,
+            proof="paper-gap.md#what-is-claimed",
+            flaw=solver.flaw(scale.range),
+        )
+        self._planned = tuple(
+            replace(self._claim, purpose=f"{self._claim.purpose}{step + 1}")
+            for step in range(solver.iterations)
+        )
+        extent = Extent.of(self._planned)
+        share = (solver.ratio / ideal_mu(solver.claimed_budget(), extent)) ** 2
+        self.schedule = tuple(QueryStep(queries=(each,), shares=(share,)) for each in self._planned)
 
-    def values(self, ratings: Ratings) -> npt.NDArray[np.int32]:
-        """Return the ratings, centred, on the grid. Reads private data."""
-        return self._pairs.values(ratings, self._grid, self.means)
-
-    def begin(self, seeds: Seeds) -> State:
-        """Return the profiles before the first step: standard normals, scaled to norm 1."""
+    def initial_state(self, seeds: Seeds) -> PaperState:
+        """Standard normals, scaled to norm 1."""
         rows = [
             random.normal(size=(count, self._solver.factors))
-            for random, count in zip(seeds.starts(), self._pairs.shape[::-1], strict=True)
+            for random, count in zip(seeds.starts(), self._facts.shape[::-1], strict=True)
         ]
-        items_rows, user_rows = (each / np.linalg.norm(each, axis=1)[:, None] for each in rows)
-        return {"users": user_rows, "items": items_rows, "errors": np.empty(0)}
+        items, users = (each / np.linalg.norm(each, axis=1)[:, None] for each in rows)
+        means = np.zeros(self._facts.items)
+        return PaperState(users=users, items=items, item_means=means, errors=np.empty(0))
 
-    def measurement(self, number: int, state: State) -> "_PaperStep":
-        """Return the measurement of an iteration."""
+    def query(self, step: int, state: PaperState) -> "PaperGradient":
+        """The user-side gradient at the current profiles."""
         bound = self._solver.norm_bound
         users, items = parallel.together(
-            [partial(_clipped_side, state[name], bound) for name in ("users", "items")],
+            [partial(_clipped_features, rows, bound) for rows in (state.users, state.items)],
             self._threads,
         )
-        sums = ResidualSums(
-            purpose=_purpose(number),
-            pairs=self._pairs,
+        sums = PredictionErrorSums(
+            purpose=self._planned[step].purpose,
+            errors=self._errors,
             users=users,
             items=items,
-            values=self._grid,
-            reach=reach_max(self._grid),
+            pattern=self._facts.pattern,
         )
-        query = replace(
-            sums.queries[0],
-            purpose=_purpose(number),
-            sensitivity=self._tau / self._step * NORM,
-            proof="paper-gap.md#what-is-claimed",
-            flaw=self._flaw,
-        )
-        return _PaperStep(query, sums)
+        return PaperGradient(self._planned[step], sums)
 
-    def step(
-        self,
-        number: int,
-        state: State,
-        released: npt.NDArray[np.float64],
-        private: ResidualTables,
-    ) -> State:
-        """Return the next profiles. Reads the exact item gradient: the item side is private."""
-        solver = self._solver
+    def update(self, step: int, state: PaperState, released: Released) -> PaperState:
+        """A step on both axes. Uses the exact item gradient, so the result is private."""
+        solver, private = self._solver, released.private
 
         def move(rows: Rows, sums: npt.NDArray[Any], unit: float) -> Rows:
             # rows − step_size · (norm_bound · sums + regularization · rows)
@@ -327,57 +291,70 @@ class PaperDescent:
 
         users, items = parallel.together(
             [
-                lambda: move(state["users"], released, 1.0),
-                lambda: move(state["items"], private.items, self._step / NORM),
+                lambda: move(state.users, released.tables[0], 1.0),
+                lambda: move(state.items, private.items, self._step / NORM),
             ],
             self._threads,
         )
-        error = self._step * math.sqrt(private.squares / self._count)
-        return {"users": users, "items": items, "errors": np.append(state["errors"], error)}
+        error = self._step * math.sqrt(private.squares / max(1, self._facts.pattern.entries))
+        return PaperState(
+            users=users,
+            items=items,
+            item_means=state.item_means if private.item_means is None else private.item_means,
+            errors=np.append(state.errors, error),
+        )
+
+    def is_settled(self, state: PaperState) -> bool:
+        """Whether the training error hardly falls any more, as in the paper's experiments."""
+        solver = self._solver
+        return solver.tolerance is not None and has_settled(
+            state.errors, solver.tolerance, solver.patience
+        )
+
+    def model(self, state: PaperState) -> FactorModel:
+        """User profiles; under the paper's claim they may be released, items may not."""
+        users = _profiles(self._facts.user_ids, np.zeros(len(state.users)), state.users)
+        return FactorModel(scale=self._facts.scale, mean=0.0, users=users, items=None)
+
+    def owner_only(self, state: PaperState, ratings: Ratings) -> OwnerOnly:
+        """Item profiles and training errors, which were never noised."""
+        items = _profiles(self._facts.item_ids, state.item_means, state.items)
+        return OwnerOnly(items=items, facts={"rmse_before_step": state.errors.tolist()})
 
 
-class _PaperStep:
-    """The user-side gradient, whose sensitivity is only claimed; keeps the item side apart."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PaperPrivate:
+    """Exact results of a pass that stay private; Algorithm 1 uses all but the first."""
 
-    def __init__(self, query: BoundedQuery, sums: ResidualSums) -> None:
-        self.query = query
-        self._sums = sums
-
-    def exact(
-        self, values: npt.NDArray[np.int32], threads: int | None = None
-    ) -> npt.NDArray[np.int64]:
-        """Return the exact user-side sums. Reads private data."""
-        self.private = self._sums.tables(values, threads)
-        return self.private.users
+    users: npt.NDArray[np.int64]
+    items: npt.NDArray[np.int64]
+    squares: int
+    item_means: Rows | None
 
 
-def _purpose(number: int) -> str:
-    return f"gradient of the user profiles, iteration {number + 1}"
+class PaperGradient:
+    """The user-side gradient, whose sensitivity is only claimed, and the exact item side."""
+
+    def __init__(self, query: BoundedQuery, sums: PredictionErrorSums) -> None:
+        self.queries, self.view, self._sums = (query,), sums.view, sums
+
+    def exact(self, values: GridValues, threads: int | None = None) -> Answer:
+        """Exact sums by user, and what stays private. Reads private data."""
+        tables = self._sums.tables(values, threads)
+        private = PaperPrivate(
+            users=tables.users,
+            items=tables.items,
+            squares=tables.squares,
+            item_means=values.item_means,
+        )
+        return Answer((tables.users,), private)
 
 
-def _clipped_side(rows: Rows, bound: float) -> Side:
-    """Return profiles as one side of a pass: features cut to the norm bound, predictions whole."""
+def _clipped_features(rows: Rows, bound: float) -> AxisFeatures:
+    """Profiles as one axis of a pass: features clipped to the norm bound, predictions whole."""
     lengths = np.sqrt(np.einsum("nk,nk->n", rows, rows))
-    return Side(rows, 1 / np.maximum(lengths, bound), np.zeros(len(rows)))
+    return AxisFeatures(rows, 1 / np.maximum(lengths, bound), np.zeros(len(rows)))
 
 
-def item_means(ratings: Ratings) -> npt.NDArray[np.float64]:
-    """Return each item's exact mean rating, that of all without any. Reads private data."""
-    side = ratings.by_item
-    counts = np.diff(side.starts)
-    totals = np.bincount(
-        np.repeat(np.arange(counts.size), counts),
-        weights=ratings.scale.decode(side.codes),
-        minlength=counts.size,
-    )
-    means: npt.NDArray[np.float64] = totals / np.maximum(counts, 1)
-    means[counts == 0] = totals.sum() / max(1, counts.sum())
-    return means
-
-
-def _profiles(ids: object, biases: Rows, factors: Rows) -> Profiles:
-    return Profiles(
-        ids=ids,  # type: ignore[arg-type]
-        biases=biases.astype(np.float32),
-        factors=factors.astype(np.float32),
-    )
+def _profiles(ids: pl.Series, biases: Rows, factors: Rows) -> Profiles:
+    return Profiles(ids=ids, biases=biases.astype(np.float32), factors=factors.astype(np.float32))

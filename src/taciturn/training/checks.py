@@ -5,15 +5,12 @@ from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.errors import BudgetExceeded, InvalidParameter
-from taciturn.solvers.contract import Solver, unit_of
-
-DELTA = 1e-5
-"""δ at which the certificate of a run without a budget is stated."""
+from taciturn.solvers.solver import Solver
 
 
 def check_pattern(ratings: Ratings, solver: Solver, pattern_is_public: bool) -> None:
     """Raise under unit `value`, where the rating pattern is public, if it depends on values."""
-    is_exposed = solver.is_private and unit_of(solver) is Unit.VALUE and not pattern_is_public
+    is_exposed = solver.is_private and solver.unit is Unit.VALUE and not pattern_is_public
     if is_exposed and ratings.preparation.is_pattern_from_values:
         raise InvalidParameter(
             "unit value publishes which pairs are rated, and here that depends on values: ratings "
@@ -32,8 +29,3 @@ def check_within(certificate: Certificate, budget: Budget | None) -> None:
             "the training recorded more than its budget, and no release was written; this is a bug "
             "of Taciturn: please report it"
         )
-
-
-def certified_delta(solver: Solver, budget: Budget | None) -> float:
-    """δ at which the certificate of a training is stated."""
-    return budget.delta if budget else float(getattr(solver, "delta", DELTA))

@@ -11,7 +11,7 @@ from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
 from taciturn.release.sign import read_private_key
 from taciturn.release.write import NO_USERS, UsersOut
-from taciturn.solvers.contract import Solver, unit_of
+from taciturn.solvers.solver import Solver
 
 ITEMS, PSEUDONYMS = "items.parquet", "pseudonyms.parquet"
 """Names of private files while they wait in the run folder."""
@@ -75,7 +75,7 @@ def run_folder(release: str | Path) -> Path:
 
 def users_in_release(solver: Solver, users_out: UsersOut | str | None) -> UsersOut:
     """How users appear in the release; raises if the unit does not allow it."""
-    protects_users = unit_of(solver) is Unit.USER
+    protects_users = solver.unit is Unit.USER
     if users_out is None:
         return UsersOut.NONE if protects_users else UsersOut.IDS
     users_out = validate.choice("users_out", users_out, UsersOut)
@@ -93,11 +93,11 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
             "pseudonyms and a private file for their map go together: "
             "--users-out pseudonyms --pseudonyms-out FILE"
         )
-    if outputs.private_items is not None and not _keeps_items(solver):
+    if outputs.private_items is not None and not solver.has_private_items:
         raise InvalidParameter(
             f"{solver.name} has no private item profiles: they are in the release"
         )
-    if users_out is UsersOut.NONE and _keeps_items(solver):
+    if users_out is UsersOut.NONE and solver.has_private_items:
         raise InvalidParameter(f"{solver.name} releases users only; nothing is left without them")
     files = ((ITEMS, outputs.private_items), (PSEUDONYMS, outputs.pseudonyms))
     private = {name: Path(path).absolute() for name, path in files if path is not None}
@@ -111,7 +111,3 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
         private=private,
         key=read_private_key(outputs.sign) if outputs.sign is not None else None,
     )
-
-
-def _keeps_items(solver: Solver) -> bool:
-    return bool(getattr(solver, "has_private_items", False))

@@ -14,12 +14,13 @@ from taciturn.accounting.events import GaussianRelease
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
-from taciturn.solvers.als.solver import AlsSolver
-from taciturn.solvers.contract import Session, Solver
-from taciturn.training.checks import certified_delta, check_pattern
+from taciturn.solvers.contract import Session
+from taciturn.solvers.loop import planned_events
+from taciturn.solvers.solver import Solver
+from taciturn.training.checks import check_pattern
 
-_TRIAL = 4
-"""Iterations that a preview tries, the first of which does not count."""
+_TRIAL, _PART = 4, 0.04
+"""Minimum number of steps that a preview tries, and the fraction of all effort that they cover."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ def preview(
 ) -> Preview:
     """Privacy cost of a training, with estimates of its time and memory.
 
-    Runs a few iterations on the ratings with throw-away noise, to see how fast they are, and
+    Runs a few steps on the ratings with throw-away noise, to see how fast they are, and
     discards the result. Nothing is released. The time and the memory they took depend on the number
     of ratings and are owner-only.
     """
@@ -55,11 +56,12 @@ def preview(
     if holdout is not None:
         holdout = validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, _ = random_split(ratings, holdout)
-    events = solver.plan(ratings, budget)
-    certificate = None
+    algorithm = solver.planned(ratings, budget)
+    events, certificate = planned_events(algorithm), None
     if events:
-        certificate = Certificate.from_ledger(Ledger(events), certified_delta(solver, budget))
-    seconds = _estimate(ratings, solver, budget, threads)
+        certificate = Certificate.from_ledger(Ledger(events), solver.stated_delta(budget))
+    efforts = [step.effort for step in algorithm.schedule]
+    seconds = _estimate(ratings, solver, budget, efforts, threads)
     return Preview(
         status=certificate.status if certificate else Status.NONE,
         releases=sum(isinstance(event, GaussianRelease) for event in events),
@@ -70,35 +72,34 @@ def preview(
 
 
 class _Enough(Exception):
-    """Ends a trial of a few iterations."""
+    """Ends a trial of a few steps."""
 
 
 def _estimate(
-    ratings: Ratings, solver: Solver, budget: Budget | None, threads: int | None
+    ratings: Ratings,
+    solver: Solver,
+    budget: Budget | None,
+    efforts: Sequence[float],
+    threads: int | None,
 ) -> float:
-    """Seconds that training takes, estimated from its first iterations."""
-    marks = [perf_counter()]
-    total = 1
+    """Seconds that training takes, estimated from its first steps.
 
-    def progress(done: int, in_all: int) -> None:
-        nonlocal total
+    The first step, which warms everything up, counts for itself alone.
+    """
+    begin, marks, enough = perf_counter(), [0.0], _PART * sum(efforts)
+
+    def progress(done: int, total: int) -> None:
         marks.append(perf_counter())
-        total = in_all
-        if done >= _TRIAL:
+        if done >= _TRIAL and sum(efforts[:done]) >= enough:
             raise _Enough
 
     try:
         solver.fit(ratings, budget, Session(threads=threads, progress=progress))
     except _Enough:
-        efforts = _efforts(solver, total)
-        each = (marks[-1] - marks[2]) / sum(efforts[1:_TRIAL])
-        return marks[1] - marks[0] + each * sum(efforts)
-    return perf_counter() - marks[0]
-
-
-def _efforts(solver: Solver, total: int) -> Sequence[float]:
-    """Relative time of each iteration."""
-    return (solver.efforts if isinstance(solver, AlsSolver) else None) or [1.0] * total
+        tried = len(marks) - 2
+        each = (marks[-1] - marks[2]) / sum(efforts[1:tried])
+        return marks[2] - begin + each * sum(efforts[1:])
+    return perf_counter() - begin
 
 
 def peak_memory() -> int:

@@ -15,8 +15,9 @@ from taciturn.evaluate.metrics import rmse
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import check_configuration
-from taciturn.solvers.contract import Fit, Session, Solver, settings, silent
-from taciturn.training.checks import DELTA, certified_delta, check_pattern, check_within
+from taciturn.solvers.contract import Fit, Session, silent
+from taciturn.solvers.solver import DELTA, Solver
+from taciturn.training.checks import check_pattern, check_within
 from taciturn.training.outputs import Outputs, make_targets
 from taciturn.training.workspace import finish_interrupted, make_binding, open_workspace
 
@@ -76,7 +77,7 @@ def train(
     start = perf_counter()
     solver = solver or AlsSolver()
     check_pattern(ratings, solver, pattern_is_public)
-    check_configuration(solver.name, settings(solver))
+    check_configuration(solver.name, solver.settings)
     Session(seed=seed)  # raises before anything is made
     outputs = output if isinstance(output, Outputs) else Outputs(release=output)
     targets = make_targets(outputs, solver)
@@ -104,7 +105,7 @@ def train(
             progress=progress,
         )
         fit = solver.fit(ratings, budget, session)
-        certificate = Certificate.from_ledger(fit.ledger, certified_delta(solver, budget))
+        certificate = Certificate.from_ledger(fit.ledger, solver.stated_delta(budget))
         check_within(certificate, budget)
         workspace.write(fit, certificate)
     return Trained(

@@ -23,7 +23,8 @@ from taciturn.errors import InvalidDocument, OutputError
 from taciturn.mechanisms.run_folder import SECRET, RunFolder, erase
 from taciturn.release.read import load_release
 from taciturn.release.write import write_private_items, write_release
-from taciturn.solvers.contract import Fit, Solver, settings
+from taciturn.solvers.contract import Fit
+from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import ITEMS, PSEUDONYMS, Targets
 
 Binding = list[bytes | memoryview]
@@ -136,7 +137,7 @@ def make_binding(
     configuration = {
         "taciturn": __version__,
         "solver": solver.name,
-        "settings": settings(solver),
+        "settings": solver.settings,
         "budget": asdict(budget) if budget else None,
         "seed": seed,
         "holdout": holdout,

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from taciturn.solvers.names import make_solver
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -23,7 +24,6 @@ from taciturn.solvers.als.pattern_features import mask_features
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.als.value import Model, Side, Used, usual_factors
 from taciturn.solvers.contract import Fit, Seeds, Session
-from taciturn.solvers.names import make_solver
 from tests.solvers.helpers import BUDGET, random_ratings
 
 COVERED = (0.5, 0.9)

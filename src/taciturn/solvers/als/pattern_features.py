@@ -1,34 +1,34 @@
-"""Features of who rated what, which is public under unit `value`.
+"""Features of the rating pattern, which is public under unit `value`.
 
-People who rated the same films like alike more often than not: the leading singular vectors of the
-table of rated pairs, degrees divided out, tell much of what ratings would, for no privacy at all.
-Nothing here sees a rating's value.
+Users who rate the same items tend to have similar tastes: the leading singular vectors of the table
+of rated pairs, degrees divided out, carry much of what ratings would, at no privacy cost. Nothing
+here sees a rating's value.
 """
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from taciturn.data.ratings import Csr
+from taciturn.data.pattern import RatingPattern
 
 Rows = npt.NDArray[np.float64]
 
 _LARGEST, _FEW = 4.0, 20.0
-"""Singular vectors are cut at so many standard deviations, and shrunk by n/(n + _FEW): those of who
-rated little are wild, and would put items that hardly anybody rated on top of every list."""
+"""Singular vectors are clipped to so many standard deviations, and shrunk by n/(n + _FEW): those of
+rows with few ratings are wild, and would put hardly rated items on top of every list."""
 
 _NOTHING = 1e-10
 """Vectors shorter than that are rounding errors."""
 
 
-def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
-    """Return at most `count` features of each user and of each item, most telling first.
+def pattern_features(pattern: RatingPattern, count: int) -> tuple[Rows, Rows]:
+    """At most `count` features of each user and of each item, most informative first.
 
     The first is the logarithm of the number of ratings, the others are singular vectors of
     D_i^-½ M D_u^-½ after the first. All have mean 0 and variance 1 over ratings, before those of
     rows with few ratings are shrunk; rows without any have zeros.
     """
-    mask, items = rated_pairs(by_item, users), by_item.starts.size - 1
+    mask, (items, users) = pattern.by_item.ones(), (len(pattern.by_item), len(pattern.by_user))
     degrees: list[Rows] = [mask.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]
     vectors = _singular_vectors(mask, degrees, min(count, min(users, items) - 1))
     of_users, of_items = (
@@ -38,17 +38,10 @@ def mask_features(by_item: Csr, users: int, count: int) -> tuple[Rows, Rows]:
     return of_users, of_items
 
 
-def rated_pairs(side: Csr, columns: int) -> scipy.sparse.csr_array:
-    """Return which pairs were rated as a sparse table of ones; public under unit `value`."""
-    ones = np.ones(side.columns.size, dtype=np.float32)
-    shape = side.starts.size - 1, columns
-    return scipy.sparse.csr_array((ones, side.columns, side.starts), shape=shape)
-
-
 def _singular_vectors(
     mask: scipy.sparse.csr_array, degrees: list[Rows], count: int
 ) -> tuple[Rows, Rows]:
-    """Return singular vectors of users and items without the first, degrees divided out.
+    """Singular vectors of users and items without the first, degrees divided out.
 
     Lanczos iterations with full orthogonalisation and a fixed start. Library
     routines draw a fresh random vector where the mask falls into parts; a resumed run must not.
@@ -86,13 +79,13 @@ def _singular_vectors(
 
 
 def _standardised(features: Rows, degrees: Rows) -> Rows:
-    """Return features with mean 0 and variance 1 over ratings, the first taken as it is."""
+    """Features with mean 0 and variance 1 over ratings; all but the first are shrunk."""
     weights = degrees / degrees.sum()
     centred = features - weights @ features
     deviations = np.sqrt(weights @ centred**2)
     known = deviations > 1e-9
     centred = centred[:, known] / deviations[known]
-    cut: Rows = np.clip(centred, -_LARGEST, _LARGEST)
-    cut[:, 1:] *= (degrees / (degrees + _FEW))[:, None]
-    cut[degrees == 0] = 0
-    return cut
+    clipped: Rows = np.clip(centred, -_LARGEST, _LARGEST)
+    clipped[:, 1:] *= (degrees / (degrees + _FEW))[:, None]
+    clipped[degrees == 0] = 0
+    return clipped

@@ -1,151 +1,179 @@
-"""Unit `rating`: descent on cut residuals with noisy counts, which hides who rated what.
+"""Unit `rating`: descent on clipped prediction errors with noisy counts.
 
-First the numbers of ratings of every user and every item are released with noise, and how ratings
-lie on the scale. Each step then releases Σ r·f by user and by item, residuals r being cut at their
-usual size, and Σ r². One rating more or less moves each table by at most that limit: half of what
-changing a value may. What the descent divides by, n·E[f fᵀ], needs counts only, so nothing else of
-who rated what is asked for (docs/proofs/rating.md).
+First the numbers of ratings of every user and every item are released with noise, and totals of the
+ratings. Each step then releases Σ r·f by user and by item, prediction errors r being clipped to
+about their usual size, and Σ r². One rating more or less moves each table by at most the clipping
+threshold: half of what changing a value may. The descent divides by n·E[f fᵀ], which needs counts
+only, so nothing else of the rating pattern is asked for (docs/proofs/rating.md).
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
-from taciturn.data.ratings import Ratings
-from taciturn.queries.prediction_errors import RatingTotals, ResidualSums
-from taciturn.solvers.contract import Seeds
-from taciturn.solvers.descent import START, Cut, Steps, levels_for, mean_and_unit, rank_of, shrunk
-from taciturn.solvers.gradient import GradientDescent
-from taciturn.solvers.run import State, Tables
+from taciturn.data.pattern import Axis
+from taciturn.mechanisms.query import Released
+from taciturn.model import assumptions
+from taciturn.queries.error_pass import ErrorPass
+from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries
+from taciturn.queries.totals import RatingTotals
+from taciturn.solvers.clipping import ClipRule
+from taciturn.solvers.contract import PublicFacts, QueryStep, Seeds
+from taciturn.solvers.descent import (
+    WHOLE,
+    DescentSteps,
+    Vector,
+    levels_for,
+    mean_and_unit,
+    rank_of,
+    shrunk_counts,
+)
+from taciturn.solvers.gradient import DescentState, TwoSidedDescent
+from taciturn.solvers.schedule import repeated
 
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.002, 0.008
-"""Shares of μ²: of each table of counts, of totals, and of all sums of squares together."""
+"""Budget shares: of each table of counts, of totals, and of all sums of squares together."""
 
 RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12))
-"""How many factors to learn, from how much of them users and items tell on: the product of both."""
+"""Number of factors, by the product of the data weights of users and items that it needs."""
 
 
-class RatingDescent(GradientDescent):
-    """One descent: what it asks for, and what it learns. Its pairs are private.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatingState(DescentState):
+    """Rows, and what was released of counts, mean, rating scale factor and residual deviation."""
+
+    user_counts: Vector
+    item_counts: Vector
+    mean: float
+    unit: float
+    deviation: float
+
+
+class RatingAlgorithm(TwoSidedDescent[RatingState]):
+    """The descent under unit `rating`.
 
     Parameters
     ----------
-    ratings
-        What to train on.
+    facts
+        Public facts of the ratings.
     budget
-        What all releases may cost.
+        Budget of all releases.
     factors
-        As many as counts and noise leave room for when None.
+        Number of factors; as many as counts and noise leave room for when None.
     iterations
-        The less noise, the more when None.
+        Number of steps; when None, the more the less noise there is.
     """
 
+    unit = Unit.RATING
+
     def __init__(
-        self, ratings: Ratings, budget: Budget, factors: int | None, iterations: int | None
+        self, facts: PublicFacts, budget: Budget, factors: int | None, iterations: int | None
     ) -> None:
-        steps = Steps(
+        self.budget = budget
+        steps = DescentSteps(
             factors=RANKS[-1][1] if factors is None else factors,
             iterations=iterations or min(80, round(24 + 24 * budget.mu)),
         )
-        # A little less than all, so that the sum does not round to more than 1.
-        left = 1 - 2.0**-40 - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
+        left = WHOLE - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
         self._share = left / (2 * steps.iterations)
         self._ratio = budget.mu * math.sqrt(self._share)
-        super().__init__(steps, ratings, levels_for(self._ratio))
-        self._is_rank_free, self._cut = factors is None, Cut.for_mu(budget.mu)
+        super().__init__(steps, facts, levels_for(self._ratio))
+        self._is_rank_free, self._clip = factors is None, ClipRule.for_mu(budget.mu)
+        self._totals = RatingTotals(shape=facts.shape, view=self._view)
+        self.schedule = self._planned()
 
-    @property
-    def steps(self) -> int:
-        """How many steps there are."""
-        return 1 + self._steps.iterations
+    def _planned(self) -> tuple[QueryStep, ...]:
+        """Counts and totals, then both gradients and the sum of squares in every iteration."""
+        width = 1 + self._steps.factors
+        queries = error_queries(
+            "",
+            self._errors(assumptions.RATING, self._unit),
+            self._facts.shape,
+            pattern=None,
+            columns=width,
+            width=width,
+            has_squares=True,
+        )
+        shares = self._share, self._share, _SQUARE_SHARE / self._steps.iterations
+        first = QueryStep(
+            queries=self._totals.queries, shares=(_COUNT_SHARE, _COUNT_SHARE, _TOTAL_SHARE)
+        )
+        purposes = map(self._purpose, range(1, 1 + self._steps.iterations))
+        return first, *repeated(queries, shares, purposes)
 
-    def values(self, ratings: Ratings) -> npt.NDArray[np.int32]:
-        """Return the ratings on the grid. Reads private data."""
-        return self.pairs.values(ratings, self.grid, self.middle)
+    def _purpose(self, step: int) -> str:
+        return f"step {step} of {self._steps.iterations}"
 
-    def begin(self, seeds: Seeds) -> State:
-        """Return the profiles before the first step."""
-        users, items = self.pairs.shape
-        facts = {
-            "user_counts": np.zeros(users),
-            "item_counts": np.zeros(items),
-            "unit": np.array(self._unit),
-            "mean": np.array(0.0),
-            "spread": np.array(START),
-        }
-        return super().begin(seeds) | facts
+    def _errors(self, deviation: float, unit: float) -> ErrorPass:
+        """Prediction errors, clipped for a residual standard deviation in model units."""
+        threshold = self._clip.threshold(deviation * unit, self._view.grid, self._ratio)
+        return ErrorPass(self._view, first=1, threshold=threshold)
 
-    def ask(
-        self, number: int, state: State
-    ) -> tuple[RatingTotals | ResidualSums, tuple[float, ...]]:
-        """Return what a step measures, and for which shares of μ²."""
-        if number == 0:
-            shares = (_COUNT_SHARE, _COUNT_SHARE, _TOTAL_SHARE)
-            return RatingTotals(self.pairs, self.grid), shares
-        users, items = self.sides(state)
-        sums = ResidualSums(
-            purpose=f"step {number} of {self._steps.iterations}",
-            pairs=self.pairs,
-            users=users,
-            items=items,
-            values=self.grid,
-            first=1,
-            limit=self._cut.limit(
-                float(state["spread"]) * self.unit(state), self.grid, self._ratio
-            ),
-            unit=Unit.RATING,
+    def initial_state(self, seeds: Seeds) -> RatingState:
+        """Profiles drawn from their prior; nothing is known of the ratings."""
+        start = self._start(seeds)
+        return RatingState(
+            **vars(start),
+            user_counts=np.zeros(self._facts.users),
+            item_counts=np.zeros(self._facts.items),
+            mean=0.0,
+            unit=self._unit,
+            deviation=assumptions.RATING,
+        )
+
+    def query(self, step: int, state: RatingState) -> RatingTotals | PredictionErrorSums:
+        """Counts and totals first; then sums of prediction error × feature."""
+        if step == 0:
+            return self._totals
+        users, items = self._features(state)
+        return PredictionErrorSums(
+            purpose=self._purpose(step),
+            errors=self._errors(state.deviation, state.unit),
+            pattern=None,
             has_squares=True,
             width=1 + self._steps.factors,
+            users=users,
+            items=items,
         )
-        return sums, (self._share, self._share, _SQUARE_SHARE / self._steps.iterations)
 
-    def learn(self, number: int, state: State, released: Tables, noise: list[float]) -> State:
-        """Return the state after a step."""
-        if number == 0:
-            return self._begun(state, released, noise)
-        kept, (by_user, by_item, squares) = self._cut.kept, released
-        after = self.step(
-            number - 1, state, (by_user / kept, by_item / kept), [each / kept for each in noise[:2]]
+    def update(self, step: int, state: RatingState, released: Released) -> RatingState:
+        """One step against the noisy gradients, corrected for clipping."""
+        if step == 0:
+            return self._begun(state, released)
+        kept, (by_user, by_item, squares) = self._clip.attenuation, released.tables
+        noise = [each / kept for each in released.noise_scales[:2]]
+        after = self._descended(step - 1, state, (by_user / kept, by_item / kept), noise)
+        total = max(1.0, float(state.item_counts.sum()))
+        mean_square = float(squares[0, 0]) / total / state.unit**2
+        return replace(after, deviation=self._clip.deviation(state.deviation, mean_square))
+
+    def _begun(self, state: RatingState, released: Released) -> RatingState:
+        """The first state that knows counts, mean and rating scale factor; it fixes the rank."""
+        users, items = (
+            shrunk_counts(released.tables[place][:, 0], released.noise_scales[place])
+            for place in (0, 1)
         )
-        total = max(1.0, float(state["item_counts"].sum()))
-        mean_square = float(squares[0, 0]) / total / self.unit(state) ** 2
-        spread = self._cut.deviation(float(state["spread"]), mean_square)
-        return after | {"spread": np.array(spread)}
+        grid = self._view.grid
+        mean, unit = mean_and_unit(released.tables[2][0], float(items.sum()), grid)
+        after = replace(state, user_counts=users, item_counts=items, mean=mean, unit=unit)
+        if not self._is_rank_free:
+            return after
+        usual = self._clip.multiplier / (self._clip.attenuation * self._ratio)
+        weight = self._steps.data_weight(users, usual) * self._steps.data_weight(items, usual)
+        width = 1 + rank_of(weight, RANKS)
+        rows = ("users", "items", "user_sums", "item_sums")
+        return replace(after, **{name: getattr(after, name)[:, :width].copy() for name in rows})
 
-    def _begun(self, state: State, released: Tables, noise: list[float]) -> State:
-        """Return the first state that knows counts, mean and unit."""
-        users, items = (shrunk(released[side][:, 0], noise[side]) for side in (0, 1))
-        mean, unit = mean_and_unit(released[2][0], float(items.sum()), self.grid)
-        after = state | {
-            "user_counts": users,
-            "item_counts": items,
-            "mean": np.array(mean),
-            "unit": np.array(unit),
-        }
-        if self._is_rank_free:
-            usual = self._cut.times / (self._cut.kept * self._ratio)
-            support = self._steps.support(users, usual) * self._steps.support(items, usual)
-            width = 1 + rank_of(support, RANKS)
-            for name in ("users", "items", "user_sums", "item_sums"):
-                after[name] = after[name][:, :width].copy()
-        return after
+    def _counts(self, state: RatingState) -> dict[Axis, npt.NDArray[Any]]:
+        return {Axis.USERS: state.user_counts, Axis.ITEMS: state.item_counts}
 
-    def at(self, state: State) -> Steps:
-        """Return how to descend, with as many factors as the state has."""
-        return replace(self._steps, factors=state["items"].shape[1] - 1)
+    def _unit_at(self, state: RatingState) -> float:
+        return state.unit
 
-    def counts(self, state: State) -> dict[str, npt.NDArray[np.float64]]:
-        """Return how many ratings each row has, as far as was released."""
-        return {"users": state["user_counts"], "items": state["item_counts"]}
-
-    def unit(self, state: State) -> float:
-        """Return what one unit of a bias is, as the ratings' deviation tells."""
-        return float(state["unit"])
-
-    def mean(self, state: State) -> float:
-        """Return the mean rating above the middle, as far as was released."""
-        return float(state["mean"])
+    def _mean_at(self, state: RatingState) -> float:
+        return state.mean

@@ -1,0 +1,132 @@
+"""The rating pattern: which (user, item) pairs are rated, never how.
+
+Public under unit `value`, private under `rating` and `user`. One type serves both: whoever holds a
+`RatingPattern` of private ratings must treat it as they do.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from taciturn.errors import InvalidParameter
+
+ENTRIES_MAX = 2**33
+"""Maximum number of ratings whose sums are certain not to overflow, whatever the shape."""
+
+
+class Axis(StrEnum):
+    """Users or items: what the rows of a table stand for."""
+
+    USERS = "users"
+    ITEMS = "items"
+
+    @property
+    def other(self) -> "Axis":
+        """The axis of the counterparts: the items of a user, the users of an item."""
+        return Axis.USERS if self is Axis.ITEMS else Axis.ITEMS
+
+    @property
+    def singular(self) -> str:
+        """Name of one row."""
+        return self.value.removesuffix("s")
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Rated pairs in compressed rows: row r has the entries starts[r] to starts[r + 1].
+
+    starts (rows + 1, int64); columns (entries, int32), rising within a row and below `width`, the
+    number of counterparts. Checked when built; the arrays cannot be changed.
+    """
+
+    starts: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    width: int
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("starts", np.int64), ("columns", np.int32)):
+            object.__setattr__(self, name, frozen(name, getattr(self, name), dtype))
+        starts, columns = self.starts, self.columns
+        is_rising = starts.size > 0 and bool((np.diff(starts) >= 0).all())
+        if not is_rising or starts[0] != 0 or starts[-1] != columns.size:
+            raise InvalidParameter("starts must rise from 0 to the number of entries")
+        if columns.size > ENTRIES_MAX:
+            raise InvalidParameter("there can be at most 2^33 ratings")
+        if columns.size and not 0 <= columns.min() <= columns.max() < self.width:
+            raise InvalidParameter("columns must refer to rows of the counterparts")
+        rises = np.diff(columns) > 0
+        rises[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < columns.size)] - 1] = True
+        if not rises.all():
+            raise InvalidParameter("columns must rise within each row: no pair may come twice")
+
+    def __len__(self) -> int:
+        return self.starts.size - 1
+
+    @property
+    def entries(self) -> int:
+        """Number of rated pairs."""
+        return int(self.columns.size)
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Number of ratings of each row."""
+        return np.diff(self.starts)
+
+    def entry_rows(self) -> npt.NDArray[np.int64]:
+        """Row of each entry."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def ones(self) -> scipy.sparse.csr_array:
+        """The pattern as a sparse table of ones (rows × width)."""
+        entries = np.ones(self.entries, dtype=np.float32)
+        shape = len(self), self.width
+        return scipy.sparse.csr_array((entries, self.columns, self.starts), shape=shape)
+
+    def is_same(self, other: "Pattern") -> bool:
+        """Whether both hold the same pairs in the same order."""
+        if self is other:
+            return True
+        return (
+            self.width == other.width
+            and np.array_equal(self.starts, other.starts)
+            and np.array_equal(self.columns, other.columns)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RatingPattern:
+    """The rated pairs along both axes."""
+
+    by_user: Pattern
+    by_item: Pattern
+
+    def along(self, axis: Axis) -> Pattern:
+        """The pattern whose rows are those of an axis."""
+        return self.by_user if axis is Axis.USERS else self.by_item
+
+    @property
+    def entries(self) -> int:
+        """Number of rated pairs."""
+        return self.by_user.entries
+
+
+def frozen(name: str, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """An array of integers that cannot be changed: what was checked must hold when it is used.
+
+    Copied, unless it is read-only memory of its own already.
+    """
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
+        raise InvalidParameter(f"{name} must be an array of integers")
+    is_safe = array.dtype == dtype and not array.flags.writeable and array.flags.c_contiguous
+    if is_safe and array.base is None:
+        return array
+    copy = np.array(array, dtype=dtype, order="C")
+    if array.size and not np.array_equal(copy, array):
+        raise InvalidParameter(f"{name} must fit {np.dtype(dtype).name}")
+    copy.flags.writeable = False
+    return copy

@@ -1,0 +1,85 @@
+"""Counts of ratings and totals of their values, under units that protect the rating pattern."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from taciturn.accounting.events import Rows
+from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Axis
+from taciturn.mechanisms.grid import ValueGrid
+from taciturn.mechanisms.query import Answer, BoundedQuery
+from taciturn.queries.prediction_errors import Shape, ratings_max
+from taciturn.queries.values import GridValues, ValueView
+
+COUNT_BITS = 26
+"""Numbers of ratings, and parts of the largest rating, are counted in steps of 2^−bits."""
+
+
+class RatingTotals:
+    """Number of ratings of each user and of each item, Σ v and Σ v², under unit `rating`.
+
+    Values are divided by the largest of their grid.
+    """
+
+    def __init__(self, *, shape: Shape, view: ValueView) -> None:
+        self.view, self._shape = view, shape
+        one = 1 << COUNT_BITS
+        self.queries = (
+            *(
+                BoundedQuery(
+                    purpose=f"numbers of ratings by {axis.singular}",
+                    unit=Unit.RATING,
+                    rows=Rows(axis.value),
+                    shape=(count, 1),
+                    exponent=-COUNT_BITS,
+                    sensitivity=float(one),
+                    coordinates=1,
+                    magnitude=counterparts * one,
+                    proof="rating.md#claim",
+                )
+                for axis, count, counterparts in (
+                    (Axis.USERS, shape[0], shape[1]),
+                    (Axis.ITEMS, shape[1], shape[0]),
+                )
+            ),
+            totals_query("sums of ratings and of their squares", Unit.RATING, ratings_max(shape)),
+        )
+
+    def exact(self, values: GridValues, threads: int | None = None) -> Answer:
+        """Exact tables of the queries. Reads private data; the result is private too."""
+        values.check(self.view)
+        pattern = values.pattern
+        rows, others = pattern.counts, np.bincount(pattern.columns, minlength=pattern.width)
+        counts = (rows, others) if self.view.axis is Axis.USERS else (others, rows)
+        first, second = (each.sum() for each in scaled_powers(values.steps, self.view.grid))
+        totals = np.array([[first, second]], dtype=np.int64)
+        return Answer((*((each << COUNT_BITS)[:, None] for each in counts), totals))
+
+
+def scaled_powers(
+    values: npt.NDArray[np.int32], grid: ValueGrid
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """V and v² as parts of the grid's largest value, each at most 2^COUNT_BITS steps."""
+    largest = max(abs(grid.lowest), abs(grid.highest))
+    inside = np.clip(values, grid.lowest, grid.highest).astype(np.int64)
+    one = 1 << COUNT_BITS
+    sizes = np.abs(inside) * one // largest
+    return np.sign(inside) * sizes, sizes * sizes >> COUNT_BITS
+
+
+def totals_query(purpose: str, unit: Unit, most: int, numbers: int = 2) -> BoundedQuery:
+    """Public facts of a row of totals over at most `most` terms of at most 2^COUNT_BITS steps."""
+    one = 1 << COUNT_BITS
+    return BoundedQuery(
+        purpose=purpose,
+        unit=unit,
+        rows=Rows.TOTAL,
+        shape=(1, numbers),
+        exponent=-COUNT_BITS,
+        sensitivity=math.sqrt(numbers) * one * (1 + 2.0**-50),
+        coordinates=numbers,
+        magnitude=max(1, most) * one,
+        proof=f"{unit}.md#claim",
+    )

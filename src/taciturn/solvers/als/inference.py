@@ -1,0 +1,130 @@
+"""Inference of `als` under unit `value`: post-processing of what was released.
+
+Coefficients of each row follow from all its noisy sums by exact Gaussian inference; their prior is
+learnt, and the features of the next query are chosen to make predictions as certain as possible.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from taciturn.data.pattern import Axis
+from taciturn.solvers.als.layout import Layout
+from taciturn.solvers.als.posterior import Design, Measured, RowPrior, posterior
+from taciturn.solvers.als.priors import learnt_covariance, regress, shares_of_length
+from taciturn.solvers.als.value_state import Rows, Used, ValueState
+
+_CAUTION = 2.0
+"""Inference counts a rating's error as so much larger: counterparts are less certain than they are
+taken to be, and residuals are clipped. Published variances do not include it."""
+
+_SAMPLED = 4096
+"""Maximum number of rows sampled to optimise the feature weights."""
+
+
+def infer(
+    layout: Layout, state: ValueState, axis: Axis, used: Used, threads: int | None = None
+) -> ValueState:
+    """Infer an axis's coefficients from all its noisy sums, and learn their prior.
+
+    Counterparts count as known but for the variance that they add to every rating's error.
+    """
+    columns, pattern = layout.columns(axis, used), layout.pattern(axis)
+    own, others = state.along(axis), state.along(axis.other)
+    bias, _, coefficients = layout.parts(others.rows)
+    prior = own.prior[np.ix_(columns, columns)]
+    regressors, slopes = layout.regressors[axis], own.slopes.copy()
+    found = posterior(
+        pattern,
+        Measured(features=own.features, sums=own.sums, noise=own.noise),
+        Design(
+            unknown=layout.design(state, axis.other)[:, columns],
+            known=np.column_stack([bias + state.mean, coefficients]),
+            shifts=np.column_stack([np.ones(len(own.rows)), layout.pattern_features[axis]]),
+            errors=_CAUTION * state.variance + others.variances @ layout.moments(state, axis),
+        ),
+        RowPrior(means=regressors @ slopes[:, columns], covariance=prior),
+        threads,
+    )
+    means, variances = np.zeros_like(own.rows), own.variances.copy()
+    means[:, columns], variances[:, columns] = found.means, found.variances
+    # Rows without ratings keep their prior, and say nothing about it.
+    is_rated = pattern.counts > 0
+    covariance = found.total - np.count_nonzero(~is_rated) * prior
+    slopes[:, columns] = regress(regressors[is_rated], found.means[is_rated])
+    left = (found.means - regressors @ slopes[:, columns])[is_rated]
+    learnt = own.prior.copy()
+    learnt[np.ix_(columns, columns)] = learnt_covariance(
+        prior, left.T @ left + covariance, found.variances[is_rated]
+    )
+    degrees = left.shape[0] * columns.size - np.trace(np.linalg.solve(prior, covariance))
+    inferred = replace(
+        own,
+        rows=means,
+        variances=variances,
+        prior=learnt,
+        slopes=slopes,
+        degrees=float(degrees),
+    )
+    return state.with_axis(axis, inferred)
+
+
+def next_features(layout: Layout, state: ValueState, axis: Axis, used: Used, noise: float) -> Rows:
+    """Features of an axis's counterparts to query it against, each row of norm 1.
+
+    Columns of the design are weighted so that the next query, with this noise, is expected to make
+    predictions as certain as it can.
+    """
+    columns = layout.columns(axis, used)
+    design = layout.design(state, axis.other)[:, columns]
+    moments = np.maximum(layout.moments(state, axis.other)[columns], 1e-9)
+    counts, variances = layout.pattern(axis).counts, state.along(axis).variances[:, columns]
+    some = slice(None, None, -(-counts.size // _SAMPLED))
+    shares = shares_of_length(
+        counts[some, None].astype(np.float64) * moments,
+        variances[some],
+        error=state.variance,
+        noise=noise**2 * moments,
+    )
+    weighted: Rows = design * np.sqrt(shares / moments)
+    weighted /= np.linalg.norm(weighted, axis=1, keepdims=True)
+    return weighted
+
+
+def begin_factors(layout: Layout, state: ValueState) -> ValueState:
+    """Begin factors with the leading directions of what pattern features explain.
+
+    Those that are left, all without pattern features, begin at random.
+    """
+    rows = {axis: state.along(axis).rows.copy() for axis in Axis}
+    layout.parts(rows[Axis.USERS])[1][:] = state.start
+    if layout.has_pattern_features:
+        _move_into_factors(layout, rows)
+    for axis in Axis:
+        state = state.with_axis(axis, replace(state.along(axis), rows=rows[axis]))
+    return state
+
+
+def _move_into_factors(layout: Layout, rows: dict[Axis, Rows]) -> None:
+    """Move what pattern features explain into factors, in place.
+
+    The table of ⟨g_i, f_j⟩ + ⟨h_i, d_j⟩ is a product of two thin ones; its singular vectors, rows
+    weighted by their ratings, follow from those of a small matrix.
+    """
+    features = layout.pattern_features
+    given = {axis: layout.parts(rows[axis])[2] for axis in Axis}
+    thin = {
+        Axis.ITEMS: np.column_stack([given[Axis.ITEMS], features[Axis.ITEMS]]),
+        Axis.USERS: np.column_stack([features[Axis.USERS], given[Axis.USERS]]),
+    }
+    small: dict[Axis, Rows] = {}
+    for axis, table in thin.items():
+        weights = np.sqrt(layout.pattern(axis).counts / layout.total)
+        _, small[axis] = np.linalg.qr(table * weights[:, None])
+    left, values, right = np.linalg.svd(small[Axis.ITEMS] @ small[Axis.USERS].T)
+    count = min(layout.factors, int(np.count_nonzero(values > 1e-6 * values[0])))
+    for axis, vectors in ((Axis.ITEMS, left * values), (Axis.USERS, right.T)):
+        _, factors, coefficients = layout.parts(rows[axis])
+        inverse = np.linalg.lstsq(small[axis], vectors[:, :count], rcond=None)[0]
+        factors[:, :count] = thin[axis] @ inverse
+        coefficients[:] = 0

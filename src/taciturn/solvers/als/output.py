@@ -1,0 +1,63 @@
+"""Profiles and variances that `als` publishes under unit `value`, in rating units."""
+
+import numpy as np
+import polars as pl
+
+from taciturn.data.pattern import Axis
+from taciturn.model.profiles import Profiles
+from taciturn.solvers.als.layout import Layout
+from taciturn.solvers.als.value_state import Rows, ValueState
+
+_LEAST = 0.2
+"""Minimum observation-noise variance, as a fraction of residual variance."""
+
+
+def profiles(
+    layout: Layout, state: ValueState, axis: Axis, ids: pl.Series, *, has_variances: bool
+) -> Profiles:
+    """Biases and profiles, whose products are the rest of a prediction.
+
+    With their variances if asked for; pattern features have none.
+    """
+    # Columns of both axes get the same size, so that those that matter more are larger.
+    own, other = (
+        layout.joined(
+            each, *layout.parts(state.along(each).rows)[1:], layout.pattern_features[each]
+        )
+        for each in (axis, axis.other)
+    )
+    sizes = [np.sqrt(np.mean(rows**2, axis=0)) + 1e-9 for rows in (own, other)]
+    columns = np.sqrt(sizes[1] / sizes[0] * layout.unit)
+    found = {"biases": state.along(axis).rows[:, 0] * layout.unit, "factors": own * columns}
+    if has_variances:
+        bias, factors, coefficients = layout.parts(state.along(axis).variances)
+        nothing = np.zeros_like(layout.pattern_features[axis])
+        found["bias_variances"] = bias[:, 0] * layout.unit**2
+        found["variances"] = layout.joined(axis, factors, coefficients, nothing) * columns**2
+    return Profiles(ids=ids, **{name: rows.astype(np.float32) for name, rows in found.items()})
+
+
+def _factors(layout: Layout, state: ValueState, axis: Axis) -> Rows:
+    """Factors, pattern features and their coefficients, in the order that fits the other axis."""
+    _, factors, coefficients = layout.parts(state.along(axis).rows)
+    return layout.joined(axis, factors, coefficients, layout.pattern_features[axis])
+
+
+def residual_variance(layout: Layout, state: ValueState) -> float:
+    """Variance of a rating's own error, in rating units.
+
+    Residuals of ratings that were trained on have it, and the variance of predictions, less twice
+    the part of a prediction that comes from the rating's own error: the effective degrees of
+    freedom over the number of ratings.
+    """
+    axes = (Axis.ITEMS, Axis.USERS)
+    variances = {
+        axis: layout.pattern(axis).counts @ state.along(axis).variances / layout.total
+        for axis in axes
+    }
+    uncertain = sum(variances[axis] @ layout.moments(state, axis.other) for axis in axes)
+    factors = slice(1, 1 + layout.factors)
+    uncertain += variances[Axis.ITEMS][factors] @ variances[Axis.USERS][factors]
+    own = 2 * sum(state.along(axis).degrees for axis in axes) / layout.total
+    variance = (state.variance - uncertain) / max(1 - own, _LEAST)
+    return max(float(variance), _LEAST * state.variance) * layout.unit**2

@@ -1,0 +1,67 @@
+"""The clip rule: how the clipping threshold follows from the budget, and what corrects for it."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from scipy.special import erf
+
+from taciturn import _core
+from taciturn.accounting import sampler
+from taciturn.mechanisms.grid import ValueGrid
+from taciturn.queries.features import NORM
+
+_BASE, _SLOPE = 0.8, 0.15
+"""Clipping threshold in residual standard deviations: _BASE + _SLOPE · μ."""
+
+_FINE = 2 * sampler.SIGMA_MIN / NORM
+"""Minimum clipping threshold in grid steps, where sensitivity and noise are the same."""
+
+
+def attenuation(threshold: float, variance: float = 1.0) -> float:
+    """Expected slope of a Gaussian residual of this variance that is clipped to the threshold."""
+    return float(erf(threshold / math.sqrt(2 * variance)))
+
+
+@dataclass(frozen=True)
+class ClipRule:
+    """Clipping threshold in residual standard deviations.
+
+    Tighter clipping reduces noise faster than it loses signal; it matters less as μ grows.
+    """
+
+    multiplier: float
+
+    @classmethod
+    def for_mu(cls, mu: float) -> "ClipRule":
+        """The rule for a total budget of μ."""
+        return cls(_BASE + _SLOPE * mu)
+
+    @cached_property
+    def attenuation(self) -> float:
+        """Expected slope of a clipped residual."""
+        return attenuation(self.multiplier)
+
+    @cached_property
+    def mean_square(self) -> float:
+        """Mean square of clipped residuals, in residual variances."""
+        times = self.multiplier
+        density = math.exp(-(times**2) / 2) / math.sqrt(2 * math.pi)
+        return self.attenuation - 2 * times * density + times**2 * (1 - self.attenuation)
+
+    def threshold(self, deviation: float, grid: ValueGrid, ratio: float) -> int:
+        """Clipping threshold in grid steps, for a residual standard deviation in rating units.
+
+        Not so small that noise would be too fine for its sampler, where a release spends `ratio` =
+        sensitivity/noise.
+        """
+        steps = round(math.ldexp(self.multiplier * deviation, -grid.exponent))
+        return min(_core.RESIDUAL_MAX, max(1, math.ceil(_FINE * ratio), steps))
+
+    def deviation(self, before: float, mean_square: float) -> float:
+        """Residual standard deviation that follows from a noisy mean square of clipped residuals.
+
+        It changes by at most a quarter at once.
+        """
+        found = math.sqrt(max(mean_square, 1e-6) / self.mean_square)
+        return min(max(found, 0.8 * before), 1.25 * before)

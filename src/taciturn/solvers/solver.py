@@ -1,0 +1,159 @@
+"""The base of all solvers: `fit` and `plan`, written once."""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from taciturn._internal import parallel, validate
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.events import Event
+from taciturn.accounting.ledger import Status
+from taciturn.accounting.units import Unit
+from taciturn.data.ratings import Ratings
+from taciturn.errors import InvalidParameter
+from taciturn.queries.executor import LocalExecutor
+from taciturn.queries.per_user import check_users
+from taciturn.solvers.contract import PLAIN, Algorithm, Fit, PublicFacts, Session
+from taciturn.solvers.loop import Training, planned_events
+
+DELTA = 1e-5
+"""δ at which the guarantee of a training without a budget is stated."""
+
+
+class Solver(ABC):
+    """A frozen configuration that turns ratings into a model.
+
+    Subclasses are frozen, keyword-only dataclasses of public settings. They say what they are on
+    the class; nothing asks for their type.
+
+    Attributes
+    ----------
+    name
+        Name in the catalog.
+    status
+        Best status that its releases can have.
+    units
+        Privacy units that it supports.
+    has_private_items
+        Whether item profiles are never noised, so that they stay out of a release.
+    clips_residuals
+        Whether sensitivities follow from clipping thresholds instead of the scale's range.
+    claim
+        How its claim is derived, where that is not the certificate's own accounting.
+    unit
+        The unit that it protects: a setting of solvers that support several.
+    """
+
+    name: ClassVar[str]
+    status: ClassVar[Status] = Status.PROVEN
+    units: ClassVar[frozenset[Unit]] = frozenset({Unit.VALUE})
+    has_private_items: ClassVar[bool] = False
+    clips_residuals: ClassVar[bool] = False
+    claim: ClassVar[str] = ""
+
+    unit: Unit = Unit.VALUE
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its releases have a guarantee, or claim one."""
+        return self.status is not Status.NONE
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Configuration as JSON types."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @abstractmethod
+    def algorithm(
+        self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
+    ) -> Algorithm[Any]:
+        """The training on ratings with these public facts, within a budget."""
+
+    def resolved(self, budget: Budget | None) -> "Solver":
+        """The solver with every setting that follows from the budget filled in."""
+        if self.is_private and budget is None:
+            raise InvalidParameter(
+                f"{self.name} needs a budget, such as Budget.from_epsilon(1, 1e-5)"
+            )
+        if not self.is_private and budget is not None:
+            raise InvalidParameter(f"{self.name} is not private and takes no budget; leave it out")
+        return self
+
+    def needed(self, budget: Budget | None) -> Budget:
+        """The budget; raises if there is none."""
+        if budget is None:
+            raise InvalidParameter(f"{self.name} needs a budget")
+        return budget
+
+    def spending(self, budget: Budget) -> tuple["Solver", Budget | None]:
+        """Solver and budget of a training that spends exactly this budget, by exact accounting."""
+        return self, budget
+
+    def stated_delta(self, budget: Budget | None) -> float:
+        """δ at which the guarantee is stated."""
+        return DELTA if budget is None else budget.delta
+
+    def claimed_epsilon(self, certified: float, budget: Budget | None) -> float:
+        """ε that it claims for a training whose certificate has ε = `certified`."""
+        return certified
+
+    @parallel.without_blas_threads
+    def fit(self, ratings: Ratings, budget: Budget | None = None, session: Session = PLAIN) -> Fit:
+        """Train on ratings, within a budget if it is private.
+
+        Reads private data; only the `model` of the result may be released, under its ledger's
+        guarantee.
+        """
+        self._check_ratings(ratings)
+        solver = self.resolved(budget)
+        algorithm = solver.algorithm(
+            PublicFacts.of(ratings, self.unit), budget, threads=session.threads
+        )
+        training = Training(algorithm, LocalExecutor(ratings, session.threads), session)
+        state = training.run()
+        owner_only = algorithm.owner_only(state, ratings)
+        return Fit(
+            solver=self.name,
+            settings=solver.settings,
+            model=algorithm.model(state),
+            private_users=owner_only.users,
+            private_items=owner_only.items,
+            ledger=training.finish(),
+            owner_view=owner_only.facts,
+        )
+
+    def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
+        """Events that `fit` would record. Reads public facts only; see `planned_events`."""
+        return planned_events(self.planned(ratings, budget))
+
+    def planned(self, ratings: Ratings, budget: Budget | None = None) -> Algorithm[Any]:
+        """The algorithm that `fit` would run. Reads public facts only."""
+        self._check_ratings(ratings)
+        facts = PublicFacts.of(ratings, self.unit)
+        return self.resolved(budget).algorithm(facts, budget)
+
+    def _check_ratings(self, ratings: Ratings) -> None:
+        """Raise unless there is something to train on.
+
+        Under units that protect the rating pattern, no ratings are as good as any.
+        """
+        if not isinstance(ratings, Ratings):
+            raise InvalidParameter(
+                "ratings must be taciturn.Ratings; build them with taciturn.load"
+            )
+        if self.unit is Unit.VALUE and len(ratings) == 0:
+            raise InvalidParameter("there are no ratings to train on")
+        if self.unit is Unit.USER:
+            check_users(ratings.shape[0])
+
+
+def check_factors(factors: int, most: int) -> None:
+    """Raise unless a number of factors makes sense."""
+    validate.positive_integer("factors", factors, "5 to 50 are common")
+    if factors > most:
+        raise InvalidParameter(f"factors must be at most {most:,}, got {factors:,}")
+
+
+def check_iterations(iterations: int) -> None:
+    """Raise unless a number of iterations makes sense."""
+    validate.positive_integer("iterations", iterations, "see the solver's default")
