@@ -12,7 +12,7 @@ from taciturn.data.splits import random_split
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.solvers.contract import Session
-from taciturn.solvers.names import make_solver
+from taciturn.solvers.catalog import make_solver
 
 EPSILONS = (1, 5, 10, 20)
 SPLITS = (21, 22, 23)

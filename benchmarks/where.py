@@ -28,7 +28,7 @@ from taciturn._internal.parallel import thread_count
 from taciturn.data.synthetic import synthetic_ratings
 from taciturn.accounting.budget import Budget
 from taciturn.mechanisms.noise import SecureNoise
-from taciturn.solvers.names import make_solver, unit_option
+from taciturn.solvers.catalog import make_solver, unit_option
 
 spent, lock = Counter(), threading.Lock()
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from taciturn.solvers.names import make_solver
 
 from taciturn import _core
 from taciturn.accounting import gaussian
@@ -28,6 +27,7 @@ from taciturn.data import load
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms import gate as mechanism
 from taciturn.mechanisms.noise import NoiseSource
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from tests.audit.helpers import CONFIDENCE
 from tests.solvers.helpers import BUDGET, random_ratings

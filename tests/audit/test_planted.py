@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from taciturn.solvers.names import make_solver
 
 from taciturn import _core
 from taciturn.accounting.budget import Budget
@@ -26,6 +25,7 @@ from taciturn.mechanisms.noise import NoiseSource, SecureNoise
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.queries import residuals as clipped
 from taciturn.solvers.bias import BiasSolver
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import PLAIN, Fit, Session
 from taciturn.training.train import train
 from tests.audit.helpers import CONFIDENCE, case

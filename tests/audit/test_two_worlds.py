@@ -17,8 +17,8 @@ from taciturn.audit.verdict import Verdict
 from taciturn.audit.worlds import Case, Pair, audited_solver, chosen_pair, worst_pair
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session, unit_of
-from taciturn.solvers.names import make_solver
 from tests.audit.helpers import CONFIDENCE, HIDDEN, SOUND, case, quick
 from tests.solvers.helpers import BUDGET, random_ratings
 

@@ -201,7 +201,7 @@ def test_a_data_folder_that_is_none_is_an_error(taciturn: Command, tmp_path: Pat
 
 
 def test_input_perturbation_records_ratings_as_rows() -> None:
-    from taciturn.solvers.names import make_solver
+    from taciturn.solvers.catalog import make_solver
 
     fit = make_solver("input-perturbation", factors=2).fit(random_ratings(), BUDGET)
     (event,) = fit.ledger.events

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from taciturn.solvers.names import make_solver
 
 from taciturn.accounting import gaussian
 from taciturn.accounting.units import Unit
@@ -17,6 +16,7 @@ from taciturn.evaluate import compare
 from taciturn.evaluate.compare import METRICS, Cell, Plan, run_comparison
 from taciturn.evaluate.compare_report import rows, write_comparison
 from taciturn.evaluate.metrics import rmse
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from tests.conftest import Command
 from tests.solvers.helpers import random_ratings

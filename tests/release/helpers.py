@@ -7,8 +7,8 @@ from taciturn.accounting.certificate import Certificate
 from taciturn.mechanisms.noise import SecureNoise
 from taciturn.release.bundle import SUMS
 from taciturn.release.write import checksums, write_release
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Fit, Session
-from taciturn.solvers.names import make_solver
 from tests.solvers.helpers import BUDGET, random_ratings
 
 

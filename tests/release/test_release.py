@@ -14,7 +14,6 @@ import jsonschema
 import numpy as np
 import polars as pl
 import pytest
-from taciturn.solvers.names import make_solver
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import read_ledger
@@ -35,6 +34,7 @@ from taciturn.release.read import load_release
 from taciturn.release.sign import make_keys, read_private_key, read_public_key
 from taciturn.release.verify import verify_release
 from taciturn.release.write import UsersOut, write_release
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from taciturn.training.outputs import Outputs
 from taciturn.training.train import train

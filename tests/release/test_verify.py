@@ -161,9 +161,7 @@ def test_the_catalogue_is_that_of_the_solvers() -> None:
     """Names, fields and best status, which verifying knows without the solvers themselves."""
     from dataclasses import fields
 
-    from taciturn.solvers.names import SOLVERS
-
-    from taciturn.solvers.catalog import CATALOG
+    from taciturn.solvers.catalog import CATALOG, SOLVERS
 
     assert CATALOG.keys() == SOLVERS.keys()
     for name, kind in SOLVERS.items():

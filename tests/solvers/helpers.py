@@ -9,11 +9,26 @@ import pytest
 
 from taciturn import _core
 from taciturn.accounting.budget import Budget
+from taciturn.accounting.units import Unit
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
-from taciturn.queries import prediction_errors as residuals
+from taciturn.queries import error_pass, features, weighted_sums
+from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.solver import Solver
 
 BUDGET = Budget.from_epsilon(10, 1e-5)
+
+
+SOLVERS = [(name, unit) for name, entry in CATALOG.items() for unit in sorted(entry.units)]
+"""Every solver with every unit that it supports."""
+
+
+def small_solver(name: str, unit: Unit | None = None) -> Solver:
+    """A solver that trains in no time."""
+    options = {"factors": 2, "iterations": 3}
+    known = {key: value for key, value in options.items() if key in CATALOG[name].settings}
+    solver: Solver = make_solver(name, unit=unit, **known)
+    return solver
 
 
 def random_ratings(
@@ -80,10 +95,9 @@ def portable_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             _core.grid_sums(*arguments, portable=True)
 
     from taciturn.mechanisms import gate as mechanism
-    from taciturn.mechanisms import query
 
     with monkeypatch.context() as patch:
-        patch.setattr(residuals, "_core", Portable())
-        patch.setattr(query, "_core", Portable())
+        for module in (error_pass, features, weighted_sums):
+            patch.setattr(module, "_core", Portable())
         patch.setattr(mechanism._core, "Ziggurat", Ziggurat)
         yield

@@ -11,8 +11,8 @@ from taciturn.data.splits import Split, random_split
 from taciturn.data.synthetic import synthetic_ratings
 from taciturn.evaluate.metrics import accuracy, rmse
 from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
-from taciturn.solvers.names import make_solver
 
 
 def error(name: str, split: Split, epsilon: float | None = None, **options: Any) -> float:

@@ -16,13 +16,27 @@ from taciturn.mechanisms import noise as source
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource, SecureNoise
 from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.solvers import gradient, least_squares, paper
-from taciturn.solvers.als import rating as als_rating
-from taciturn.solvers.als import user as als_user
-from taciturn.solvers.als import value as als_model
-from taciturn.solvers.contract import Session
-from tests.solvers.helpers import BUDGET, random_ratings
-from tests.solvers.test_contract import NAMES, small
+from taciturn.queries.executor import LocalExecutor
+from taciturn.solvers.als.rating import RatingAlgorithm
+from taciturn.solvers.als.user import UserAlgorithm
+from taciturn.solvers.als.value import ValueAlgorithm
+from taciturn.solvers.bias import BiasAlgorithm
+from taciturn.solvers.contract import Algorithm, Session
+from taciturn.solvers.gradient import GradientAlgorithm
+from taciturn.solvers.least_squares import LeastSquaresAlgorithm
+from taciturn.solvers.loop import Training
+from taciturn.solvers.paper import PaperAlgorithm
+from tests.solvers.helpers import BUDGET, SOLVERS, random_ratings, small_solver
+
+ALGORITHMS: tuple[type[Algorithm[Any]], ...] = (
+    ValueAlgorithm,
+    RatingAlgorithm,
+    UserAlgorithm,
+    GradientAlgorithm,
+    BiasAlgorithm,
+    LeastSquaresAlgorithm,
+    PaperAlgorithm,
+)
 
 
 def public_fields(kind: type) -> set[str]:
@@ -66,7 +80,7 @@ class ChosenKey(SecureNoise):
 @pytest.mark.parametrize("name", ["als", "bias", "gradient"])
 def test_a_source_of_another_class_is_refused(name: str) -> None:
     with pytest.raises(InvalidParameter, match="SecureNoise"):
-        small(name).fit(random_ratings(), BUDGET, Session(noise=ChosenKey()))
+        small_solver(name).fit(random_ratings(), BUDGET, Session(noise=ChosenKey()))
     with pytest.raises(InvalidParameter, match="SecureNoise"):
         Gate(budget=BUDGET, unit=Unit.VALUE, noise=ChosenKey())
 
@@ -95,7 +109,7 @@ def test_a_folder_cannot_be_replaced_or_rewritten(tmp_path: Any) -> None:
     folder.ledger.append(ExactRelease(purpose="nothing", unit=Unit.VALUE))
     assert folder.ledger.events == ()
     with pytest.raises(InvalidParameter, match="RunFolder"):
-        small("bias").fit(random_ratings(), BUDGET, Session(folder=OwnFolder(folder)))
+        small_solver("bias").fit(random_ratings(), BUDGET, Session(folder=OwnFolder(folder)))
     public = {name for name in dir(folder) if not name.startswith("_")}
     assert not {"noise", "key"} & public
     folder.close()
@@ -105,12 +119,12 @@ def test_an_audited_fit_is_not_private() -> None:
     """An audit keeps exact sums, and the ledger of the run it watched says so."""
     from taciturn.audit.transcript import play, watch
 
-    history = watch(small("bias"), random_ratings(), BUDGET)
-    again = play(history, small("bias"), random_ratings(), BUDGET)
+    history = watch(small_solver("bias"), random_ratings(), BUDGET)
+    again = play(history, small_solver("bias"), random_ratings(), BUDGET)
     for fit in (history.fit, again.fit):
         assert fit.ledger.status is Status.NONE
         assert "audit" in " ".join(fit.ledger.reasons)
-    assert small("bias").fit(random_ratings(), BUDGET).ledger.status is Status.PROVEN
+    assert small_solver("bias").fit(random_ratings(), BUDGET).ledger.status is Status.PROVEN
 
 
 def reachable(root: Any) -> Iterator[Any]:
@@ -129,45 +143,43 @@ def reachable(root: Any) -> Iterator[Any]:
         waiting.extend(found)
 
 
-POST_PROCESSING = [
-    (als_model, "Model"),
-    (als_rating, "RatingDescent"),
-    (als_user, "UserDescent"),
-    (gradient, "GradientDescent"),
-    (least_squares, "LeastSquares"),
-    (paper, "PaperDescent"),
-]
+def test_every_algorithm_is_watched() -> None:
+    found, waiting = set(), [Algorithm]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith("taciturn.solvers") and not kind.__abstractmethods__:
+            found.add(kind)
+    assert found == set(ALGORITHMS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "unit"), SOLVERS)
 def test_post_processing_cannot_reach_the_noise_key(
-    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    name: str, unit: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    """Whatever models and descents are given, no path leads from it to gate, source or folder."""
+    """Whatever an algorithm is given, no path leads from it to gate, source, folder or executor."""
     given: list[Any] = []
 
     def watched(kind: type, method: str) -> None:
         original = getattr(kind, method)
 
         def call(self: Any, *args: Any, **options: Any) -> Any:
-            given.extend((args, options))
+            given.extend((args, options, vars(self)))
             return original(self, *args, **options)
 
         monkeypatch.setattr(kind, method, call)
 
-    for module, kind_name in POST_PROCESSING:
-        kind = getattr(module, kind_name)
-        for method, member in vars(kind).items():
-            if callable(member) and (method == "__init__" or not method.startswith("_")):
-                watched(kind, method)
-    solver = small(name)
+    for kind in ALGORITHMS:
+        for method in ("__init__", "initial_state", "query", "update", "model", "owner_only"):
+            watched(kind, method)
+    solver = small_solver(name, unit)
     folder = RunFolder.create(tmp_path / "run", data=[])
     solver.fit(random_ratings(), BUDGET if solver.is_private else None, Session(folder=folder))
     folder.close()
-    if name not in ("bias", "non-private-bias"):
-        assert given
+    assert given
+    forbidden = NoiseSource | RunFolder | Gate | Session | LocalExecutor | Training
     for each in reachable(given):
-        assert not isinstance(each, NoiseSource | RunFolder | Gate | Session), type(each)
+        assert not isinstance(each, forbidden), type(each)
 
 
 def test_the_start_of_users_does_not_follow_from_the_noise_key(

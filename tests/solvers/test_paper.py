@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -13,23 +13,37 @@ from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import GaussianRelease
 from taciturn.accounting.ledger import Status
 from taciturn.accounting.paper import paper_account
+from taciturn.accounting.units import Unit
+from taciturn.audit.transcript import play, watch
 from taciturn.data import load
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise
-from taciturn.solvers.contract import Seeds, Session
-from taciturn.solvers.paper import (
-    CENTRED,
-    FALSE_THEOREM,
-    LARGE,
-    NARROW,
-    STOPPED,
-    PaperDescent,
-    PaperSolver,
-    has_settled,
-)
+from taciturn.mechanisms.query import Released
+from taciturn.queries.executor import LocalExecutor
+from taciturn.solvers.contract import PublicFacts, Session
+from taciturn.solvers.flaws import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOPPED
+from taciturn.solvers.paper import PaperSolver, PaperState, has_settled
+from tests.solvers.contract import PrivateContract
 from tests.solvers.helpers import BUDGET, random_ratings, replaced
+
+
+class TestPaper(PrivateContract):
+    name = "paper"
+    small: ClassVar = {"factors": 3, "iterations": 8, "step_size": 0.01}
+    status = Status.CLAIMED
+    # Its own bound is not tight, so it spends less.
+    spends = 0.8
+
+    def test_a_wider_scale_gives_wider_predictions(self) -> None:
+        """Not this one: its profiles start with norm 1 on every scale."""
+        frame = random_ratings(4).to_frame().with_columns(rating=pl.col("rating") * 10)
+        solver = self.made(factors=3, iterations=8, step_size=1e-9)
+        fit = solver.fit(load(frame, scale="10:50:10"), BUDGET)
+        norms = np.linalg.norm(fit.model.user_profiles.factors, axis=1)
+        assert np.allclose(norms, 1, atol=1e-3)
+
 
 SOLVER = PaperSolver(factors=4, iterations=12, step_size=0.02, epsilon_i=0.5)
 
@@ -39,9 +53,9 @@ def spied_fit(solver: PaperSolver, ratings: Any, monkeypatch: pytest.MonkeyPatch
     noise = []
     original = Gate.release
 
-    def release(self: Gate, measurement: Any, values: Any, **options: Any) -> Any:
-        released = original(self, measurement, values, **options)
-        noise.append(released - measurement.private.users * measurement.query.step)
+    def release(self: Gate, spec: Any, executor: Any, **options: Any) -> Any:
+        released = original(self, spec, executor, **options)
+        noise.append(released.tables[0] - released.private.users * spec.queries[0].step)
         return released
 
     monkeypatch.setattr(Gate, "release", release)
@@ -105,7 +119,7 @@ def test_the_noise_is_the_papers() -> None:
 
 
 def test_the_overall_epsilon_is_the_papers() -> None:
-    solver = PaperSolver(iterations=300).with_epsilon_i(Budget.from_epsilon(13.183663, 1e-5))
+    solver = PaperSolver(iterations=300).resolved(Budget.from_epsilon(13.183663, 1e-5))
     assert solver.epsilon_i == pytest.approx(0.4, abs=1e-6)
     account = paper_account(epsilon_i=0.4, delta_i=0.01, iterations=300, delta=1e-5)
     assert account.epsilon_paper == pytest.approx(13.183663)
@@ -178,13 +192,20 @@ def test_errors_settle_when_the_last_hardly_improve(errors: list[float], stops: 
 def test_predictions_may_lie_far_beyond_the_scale() -> None:
     """As printed, popular items overshoot: cutting them back would be another algorithm."""
     ratings = random_ratings()
-    descent = PaperDescent(SOLVER, ratings)
-    state = {"users": np.full((30, 4), 5.0), "items": np.full((20, 4), 5.0), "errors": np.empty(0)}
-    measurement = descent.measurement(0, state)
-    measurement.exact(descent.values(ratings))
+    algorithm = SOLVER.algorithm(PublicFacts.of(ratings, Unit.VALUE), None)
+    state = PaperState(
+        users=np.full((30, 4), 5.0),
+        items=np.full((20, 4), 5.0),
+        item_means=np.zeros(20),
+        errors=np.empty(0),
+    )
+    spec = algorithm.query(0, state)
+    private = LocalExecutor(ratings).answer(spec).private
+    nothing = np.zeros((30, 4))
+    released = Released(spec=spec, tables=(nothing,), noise_scales=(1.0,), private=private)
     errors = 100 - ratings.values()
-    step = descent.step(0, state, np.zeros((30, 4)), measurement.private)
-    assert step["errors"][-1] == pytest.approx(math.sqrt(np.mean(errors**2)), rel=1e-3)
+    after = algorithm.update(0, state, released)
+    assert after.errors[-1] == pytest.approx(math.sqrt(np.mean(errors**2)), rel=1e-3)
 
 
 def test_budget_and_epsilon_i_exclude_each_other() -> None:
@@ -202,7 +223,7 @@ def test_a_descent_that_diverges_is_refused() -> None:
 def test_neighbours_differ_by_more_than_claimed() -> None:
     """The sensitivity test that proven solvers pass: this one must fail it.
 
-    One item that many rated; one of its ratings changes. Both worlds see the same users' profiles,
+    One item that many rated; one of its ratings changes. Both datasets see the same user profiles,
     as released, but each goes on with item profiles of its own, which were never noised.
     """
     frame = pl.DataFrame(
@@ -210,25 +231,12 @@ def test_neighbours_differ_by_more_than_claimed() -> None:
     )
     ratings = load(frame, scale="1:5:1")
     neighbour = replaced(ratings, 0, 1.0)
-    worlds = [(data, PaperDescent(SOLVER, data)) for data in (ratings, neighbour)]
-    states = [descent.begin(Seeds()) for _, descent in worlds]
-    gate = Gate(budget=SOLVER.claimed_budget(), unit="value", noise=InsecureTestNoise(1))
-    changes = []
-    for number in range(SOLVER.iterations):
-        measurements = [
-            descent.measurement(number, state)
-            for (_, descent), state in zip(worlds, states, strict=True)
-        ]
-        values = [descent.values(data) for data, descent in worlds]
-        sums = [m.exact(v) for m, v in zip(measurements, values, strict=True)]
-        claimed = measurements[0].query.sensitivity
-        changes.append(np.linalg.norm((sums[0] - sums[1]).astype(float)) / claimed)
-        released = gate.release(measurements[0], values[0], share=SOLVER.share(gate))
-        states = [
-            descent.step(number, state, released, m.private)
-            for (_, descent), state, m in zip(worlds, states, measurements, strict=True)
-        ]
-        assert np.array_equal(states[0]["users"], states[1]["users"])
+    history = watch(SOLVER, ratings, None, Session(noise=InsecureTestNoise(1)))
+    other = play(history, SOLVER, neighbour, None)
+    changes = [
+        np.linalg.norm((one.sums - two.sums).astype(float)) / one.query.sensitivity
+        for one, two in zip(history.tables, other.tables, strict=True)
+    ]
     assert changes[0] <= 1  # the first step is as the proof says
     assert max(changes) > 1.2  # the others are not
 

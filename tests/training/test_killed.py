@@ -22,7 +22,7 @@ from pathlib import Path
 from taciturn.data.synthetic import synthetic_ratings
 from taciturn.accounting.budget import Budget
 from taciturn.solvers import run
-from taciturn.solvers.names import make_solver
+from taciturn.solvers.catalog import make_solver
 from taciturn.training.outputs import run_folder
 from taciturn.training.train import train
 from tests.known_noise import known_noise

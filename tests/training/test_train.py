@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from taciturn.solvers.names import SOLVERS, make_solver
 
 from taciturn.accounting.certificate import Certificate, read_ledger
 from taciturn.accounting.events import GaussianRelease
@@ -22,6 +21,7 @@ from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.solvers import run as solver_run
+from taciturn.solvers.catalog import SOLVERS, make_solver
 from taciturn.solvers.contract import settings
 from taciturn.training.outputs import Outputs, run_folder
 from taciturn.training.preview import preview

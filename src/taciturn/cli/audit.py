@@ -368,7 +368,7 @@ def _configuration(
     from taciturn.audit.worlds import PAPER_EPSILON, audited_solver
     from taciturn.errors import InvalidParameter
     from taciturn.release.read import load_release
-    from taciturn.solvers.names import unit_option
+    from taciturn.solvers.catalog import unit_option
 
     if like is None:
         name = solver or "als"

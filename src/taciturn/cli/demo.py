@@ -31,7 +31,7 @@ def demo(
     from taciturn.recommend.serve import Recommender
     from taciturn.release.read import load_release
     from taciturn.release.verify import verify_release
-    from taciturn.solvers.names import make_solver
+    from taciturn.solvers.catalog import make_solver
     from taciturn.training.train import train
 
     def tell(*lines: str) -> None:

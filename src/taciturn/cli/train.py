@@ -199,7 +199,7 @@ def train(
     from taciturn.accounting.certificate import delta_warning
     from taciturn.accounting.units import Unit
     from taciturn.errors import InvalidParameter, TaciturnError
-    from taciturn.solvers.names import make_solver, unit_option
+    from taciturn.solvers.catalog import make_solver, unit_option
     from taciturn.training.outputs import Outputs, run_folder, users_in_release
     from taciturn.training.preview import preview
     from taciturn.training.train import train as run_training

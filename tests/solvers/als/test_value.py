@@ -1,18 +1,19 @@
 """The lead solver: what it learns, what it publishes, how sure it is, and what it can bear."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
-from taciturn.solvers.names import make_solver
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import PatternRelease
+from taciturn.accounting.units import Unit
 from taciturn.data import load
+from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import Split, random_split
 from taciturn.data.synthetic import synthetic_ratings
@@ -20,11 +21,25 @@ from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import coverage, rmse
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.solvers.als.pattern_features import mask_features
+from taciturn.solvers.als.inference import begin_factors, next_features
+from taciturn.solvers.als.layout import Layout, usual_factors
+from taciturn.solvers.als.pattern_features import pattern_features
 from taciturn.solvers.als.solver import AlsSolver
-from taciturn.solvers.als.value import Model, Side, Used, usual_factors
-from taciturn.solvers.contract import Fit, Seeds, Session
+from taciturn.solvers.als.value_state import Used
+from taciturn.solvers.catalog import make_solver
+from taciturn.solvers.contract import Fit, PublicFacts, Seeds, Session
+from tests.solvers.contract import LearnsCheckerboard, ValueContract
 from tests.solvers.helpers import BUDGET, random_ratings
+
+
+class TestAls(LearnsCheckerboard, ValueContract):
+    name = "als"
+    small: ClassVar = {"factors": 2, "iterations": 3}
+    fixed_sensitivities = False
+    # Residuals are clipped so closely that a rating from one end of the scale to the other moves
+    # some table by all that is recorded.
+    reaches = 0.9999
+
 
 COVERED = (0.5, 0.9)
 
@@ -151,9 +166,9 @@ def test_tiny_sets_are_no_trouble(users: int, items: int) -> None:
         assert np.isfinite(predicted).all() and np.abs(predicted - 3).max() < 2.1
 
 
-def test_mask_features_are_standardised_and_blind_to_values() -> None:
+def test_pattern_features_are_standardised_and_blind_to_values() -> None:
     ratings = random_ratings(2, users=60, items=30)
-    users, items = mask_features(ratings.by_item, 60, 6)
+    users, items = pattern_features(ratings.pattern, 6)
     assert users.shape == (60, 6) and items.shape == (30, 6)
     for features, side in ((users, ratings.by_user), (items, ratings.by_item)):
         weights = np.diff(side.starts) / len(ratings)
@@ -165,29 +180,29 @@ def test_mask_features_are_standardised_and_blind_to_values() -> None:
         assert np.allclose(weights @ back, 0, atol=0.1)
         assert np.allclose(weights @ back**2, 1, atol=0.2)
     ones = ratings.to_frame().with_columns(rating=pl.lit(1.0))
-    again = mask_features(load(ones, scale="1:5:1").by_item, 60, 6)
+    again = pattern_features(load(ones, scale="1:5:1").pattern, 6)
     assert np.array_equal(users, again[0]) and np.array_equal(items, again[1])
 
 
-def test_mask_features_are_the_same_each_time() -> None:
+def test_pattern_features_are_the_same_each_time() -> None:
     """Also where singular values coincide: a complete mask, and one that falls into parts."""
     rows, columns = (each.ravel() for each in np.indices((40, 30)))
     for keep in (rows >= 0, rows % 5 == columns % 5):
         frame = pl.DataFrame({"user_id": rows[keep], "item_id": columns[keep], "rating": 3.0})
-        by_item = load(frame, scale="1:5:1").by_item
-        first, second = (mask_features(by_item, 40, 8) for _ in range(2))
+        pattern = load(frame, scale="1:5:1").pattern
+        first, second = (pattern_features(pattern, 8) for _ in range(2))
         assert all(np.array_equal(one, two) for one, two in zip(first, second, strict=True))
         assert np.isfinite(first[0]).all() and np.isfinite(first[1]).all()
 
 
-def test_groups_in_the_mask_are_found() -> None:
+def test_groups_in_the_pattern_are_found() -> None:
     """Two groups that rate each their own items: the first singular vector tells them apart."""
     random = np.random.default_rng(1)
     rows, columns = np.nonzero(random.random((40, 30)) < 0.5)
     together = (rows % 2) == (columns % 2)
     rows, columns = rows[together], columns[together]
     frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.ones(rows.size)})
-    users, items = mask_features(load(frame, scale="1:5:1").by_item, 40, 4)
+    users, items = pattern_features(load(frame, scale="1:5:1").pattern, 4)
     for features in (users, items):
         signs = np.sign(features[:, 1]) * np.where(np.arange(len(features)) % 2, 1, -1)
         assert abs(signs.sum()) == len(features)
@@ -217,13 +232,12 @@ def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
 
 
 def test_weights_go_where_something_can_be_learnt() -> None:
-    """A coefficient that is known already gets nothing of the next measurement."""
+    """A coefficient that is known already gets nothing of the next query."""
     ratings = random_ratings(4, users=60, items=40)
-    model = Model(ratings, factors=2, has_mask_features=False, seeds=Seeds())
-    state = model.begin()
-    model.start_factors(state)
-    state["items_variances"][:, 1] = 1e-9
-    features = model.features(state, Side.ITEMS, Used.ALL, noise=3.0)
+    layout = Layout(PublicFacts.of(ratings, Unit.VALUE), 2, has_pattern_features=False)
+    state = begin_factors(layout, layout.initial_state(Seeds()))
+    state.items.variances[:, 1] = 1e-9
+    features = next_features(layout, state, Axis.ITEMS, Used.ALL, noise=3.0)
     shares = (features**2).mean(axis=0)
     assert np.allclose(np.linalg.norm(features, axis=1), 1)
     assert shares[1] < 0.01 and shares[0] > 0.1 and shares[2] > 0.1

@@ -1,9 +1,9 @@
-"""Units that hide who rated what: neighbours that come and go, people who fold in, accuracy."""
+"""Units that protect the rating pattern: neighbours that come and go, folding in, accuracy."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -16,22 +16,44 @@ from taciturn.audit.checks import check_runs
 from taciturn.audit.transcript import play, watch
 from taciturn.audit.worlds import Case, Pair, worst_pair
 from taciturn.data import load
+from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import rmse
-from taciturn.queries import per_user as people
-from taciturn.queries.prediction_errors import ResidualPass
+from taciturn.mechanisms.query import Answer, Released
+from taciturn.queries import per_user
+from taciturn.queries.error_pass import ErrorPass
+from taciturn.queries.executor import LocalExecutor
 from taciturn.recommend.serve import Recommender
 from taciturn.release.read import load_release
+from taciturn.solvers.als.rating import RatingAlgorithm
 from taciturn.solvers.als.solver import AlsSolver
+from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.bias import BiasSolver
 from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.gradient import GradientSolver
 from taciturn.training.train import save
+from tests.solvers.contract import LearnsCheckerboard, ProvenContract
 from tests.solvers.helpers import BUDGET, random_ratings
 
 Patch = pytest.MonkeyPatch
+
+
+class TestAlsUnderRating(LearnsCheckerboard, ProvenContract):
+    name = "als"
+    small: ClassVar = {"factors": 2, "iterations": 4}
+    unit = Unit.RATING
+    fixed_sensitivities = False
+
+
+class TestAlsUnderUser(ProvenContract):
+    name = "als"
+    small: ClassVar = {"factors": 2, "iterations": 4}
+    unit = Unit.USER
+    fixed_sensitivities = False
+
+
 SOLVERS: list[Any] = [
     AlsSolver(unit=Unit.RATING, factors=2, iterations=3),
     AlsSolver(unit=Unit.USER, factors=2, iterations=3),
@@ -89,68 +111,65 @@ def failed(solver: Any, pair: Pair | None = None) -> list[str]:
 
 
 def forgotten_weight(patch: Patch) -> None:
-    patch.setattr(people, "weights", lambda counts: np.where(counts > 0, 1 << 26, 0))
+    patch.setattr(per_user, "weights", lambda counts: np.where(counts > 0, 1 << 26, 0))
 
 
-def uncut(patch: Patch) -> None:
-    """The kernel does not cut residuals; what is booked says that it does."""
-    original = ResidualPass.run
+def unclipped(patch: Patch) -> None:
+    """The kernel does not clip prediction errors; what is recorded says that it does."""
+    original = ErrorPass.run
 
     def run(self: Any, *arguments: Any, **options: Any) -> Any:
-        limit, self.limit = self.limit, 2 * self.grid.range
+        threshold, self.threshold = self.threshold, 2 * self.grid.range
         try:
             return original(self, *arguments, **options)
         finally:
-            self.limit = limit
+            self.threshold = threshold
 
-    patch.setattr(ResidualPass, "run", run)
+    patch.setattr(ErrorPass, "run", run)
 
 
 def exact_products(patch: Patch) -> None:
-    """The table of products leaves as it is: what is handed on has no noise."""
-    from taciturn.solvers.als.user import UserDescent
+    """The table of products leaves without noise."""
+    last: list[Answer] = []
+    answer, update = LocalExecutor.answer, UserAlgorithm.update
 
-    original = UserDescent.ask
+    def answered(self: LocalExecutor, spec: Any) -> Answer:
+        last[:] = [answer(self, spec)]
+        return last[0]
 
-    def ask(self: Any, number: int, state: Any) -> Any:
-        measurement, shares = original(self, number, state)
-        if number:
-            values = self.values(self.planted)
-            self.exact = measurement.exact(values)[1] * measurement.queries[1].step
-        return measurement, shares
+    def updated(self: UserAlgorithm, step: int, state: Any, released: Released) -> Any:
+        if step:
+            exact = last[0].tables[1] * released.spec.queries[1].step
+            tables = (released.tables[0], exact, released.tables[2])
+            released = replace(released, tables=tables)
+        return update(self, step, state, released)
 
-    learn = UserDescent.learn
-
-    def learnt(self: Any, number: int, state: Any, released: Any, noise: Any) -> Any:
-        if number:
-            released = (released[0], self.exact, released[2])
-        return learn(self, number, state, released, noise)
-
-    init = UserDescent.__init__
-
-    def begin(self: Any, ratings: Ratings, *rest: Any) -> None:
-        init(self, ratings, *rest)
-        self.planted = ratings
-
-    patch.setattr(UserDescent, "__init__", begin)
-    patch.setattr(UserDescent, "ask", ask)
-    patch.setattr(UserDescent, "learn", learnt)
+    patch.setattr(LocalExecutor, "answer", answered)
+    patch.setattr(UserAlgorithm, "update", updated)
 
 
 def exact_counts(patch: Patch) -> None:
     """Steps are divided by exact numbers of ratings."""
-    from taciturn.solvers.als.rating import RatingDescent
-    from taciturn.solvers.gradient import GradientDescent
+    last: list[Ratings] = []
+    init = LocalExecutor.__init__
 
-    patch.setattr(RatingDescent, "counts", GradientDescent.counts)
+    def begin(self: LocalExecutor, ratings: Ratings, threads: int | None = None) -> None:
+        init(self, ratings, threads)
+        last[:] = [ratings]
+
+    def counts(self: RatingAlgorithm, state: Any) -> Any:
+        return {axis: last[0].pattern.along(axis).counts for axis in Axis}
+
+    patch.setattr(LocalExecutor, "__init__", begin)
+    patch.setattr(RatingAlgorithm, "_counts", counts)
 
 
 @pytest.mark.parametrize(
     ("plant", "unit", "check"),
     [
         (forgotten_weight, Unit.USER, "bounded"),
-        (uncut, Unit.USER, "bounded"),
-        (uncut, Unit.RATING, "bounded"),
+        (unclipped, Unit.USER, "bounded"),
+        (unclipped, Unit.RATING, "bounded"),
         (exact_products, Unit.USER, "no other way out"),
         (exact_counts, Unit.RATING, "no other way out"),
     ],
@@ -253,7 +272,7 @@ def test_nobody_at_all_is_no_error(unit: Unit) -> None:
         GradientSolver(),
         BiasSolver(unit=Unit.RATING),
     ],
-    ids=lambda solver: f"{solver.name}-{getattr(solver, 'unit', Unit.VALUE)}",
+    ids=lambda solver: f"{solver.name}-{solver.unit}",
 )
 def test_what_cannot_be_released_whole_is_refused_before_anything_leaves(solver: Any) -> None:
     """By the plan, and by the fit before its first step: at an ε that the sampler cannot cover."""

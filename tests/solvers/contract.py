@@ -1,0 +1,380 @@
+"""Contract tests that every solver inherits, by its status.
+
+The test file of a solver has one class for each privacy unit it supports:
+
+    class TestBias(ProvenContract):
+        name = "bias"
+        small = {}
+
+`SolverContract` is for every solver, `PrivateContract` for those that add noise, `ProvenContract`
+for those with a proof, `ValueContract` for those with a proof under unit `value`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import FrozenInstanceError, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pytest
+
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import ExactRelease, GaussianRelease, PatternRelease
+from taciturn.accounting.ledger import Status
+from taciturn.accounting.units import Unit
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.errors import InvalidParameter
+from taciturn.evaluate.metrics import rmse
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource
+from taciturn.mechanisms.query import Executor, QuerySpec, Released
+from taciturn.queries.executor import LocalExecutor
+from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.contract import Fit, PublicFacts, QueryStep, Session
+from taciturn.solvers.solver import Solver
+from tests.solvers.helpers import (
+    BUDGET,
+    checkerboard,
+    portable_kernels,
+    random_ratings,
+    replaced,
+)
+
+GENEROUS = Budget.from_epsilon(50, 1e-5)
+
+
+def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
+    """Every number of a fit, private ones included."""
+    model = fit.model
+    sides = [model.users, model.items, fit.private_users, fit.private_items]
+    arrays = [array for side in sides if side is not None for array in (side.biases, side.factors)]
+    return [np.array(model.mean), *arrays]
+
+
+def same(one: Fit, two: Fit) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(numbers(one), numbers(two), strict=True))
+
+
+class SolverContract:
+    """Tests of every solver."""
+
+    name: ClassVar[str]
+    small: ClassVar[Mapping[str, Any]]
+    unit: ClassVar[Unit] = Unit.VALUE
+    status: ClassVar[Status]
+
+    def made(self, **options: Any) -> Solver:
+        solver: Solver = make_solver(self.name, **({"unit": self.unit} | options))
+        return solver
+
+    def solver(self) -> Solver:
+        return self.made(**self.small)
+
+    def budget(self, budget: Budget = BUDGET) -> Budget | None:
+        return budget if CATALOG[self.name].is_private else None
+
+    def run(self, ratings: Ratings, seed: int = 3, **options: Any) -> Fit:
+        session = Session(seed=seed, noise=InsecureTestNoise(7), **options)
+        return self.solver().fit(ratings, self.budget(), session)
+
+    def test_the_class_is_what_the_catalog_says(self) -> None:
+        solver, entry = self.solver(), CATALOG[self.name]
+        assert type(solver) is entry.load() and solver.name == self.name
+        assert solver.status is entry.status is self.status and solver.units == entry.units
+        assert solver.unit is self.unit and self.unit in solver.units
+        assert solver.is_private is entry.is_private
+        assert solver.settings.keys() == entry.settings.keys()
+        entry.check_settings(self.run(random_ratings()).settings)
+
+    def test_the_status_follows_from_the_ledger(self) -> None:
+        fit = self.solver().fit(random_ratings(), self.budget())
+        certificate = Certificate.from_ledger(fit.ledger, BUDGET.delta)
+        assert certificate.status is self.status
+        assert (certificate.epsilon is None) is (self.status is Status.NONE)
+
+    def test_the_same_noise_and_seed_give_the_same_fit(self) -> None:
+        ratings = random_ratings(1)
+        assert same(self.run(ratings), self.run(ratings))
+
+    def test_threads_and_instructions_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        ratings = random_ratings(2, users=300, items=40)
+        one = self.run(ratings, threads=1)
+        assert all(same(one, self.run(ratings, threads=threads)) for threads in (2, 4, 5))
+        with portable_kernels(monkeypatch):
+            assert same(one, self.run(ratings, threads=2))
+
+    @pytest.mark.parametrize("kind", [int, str])
+    def test_ids_are_the_callers_own(self, kind: type) -> None:
+        """Other ids in another order: the same fit, under those ids."""
+        frame = random_ratings(5, users=12, items=9).to_frame()
+        renamed = frame.with_columns(
+            user_id=pl.Series([kind(1000 - user) for user in frame["user_id"]]),
+            item_id=pl.Series([kind(2000 - item) for item in frame["item_id"]]),
+        ).sample(fraction=1.0, shuffle=True, seed=1)
+        model = self.run(load(renamed, scale="1:5:1")).owner_model
+        for profiles, name in ((model.users, "user_id"), (model.items, "item_id")):
+            assert profiles is not None
+            assert sorted(profiles.ids.to_list()) == sorted(renamed[name].unique().to_list())
+            assert len(profiles.ids) == len(profiles.biases) == len(profiles.factors)
+
+    def test_predictions_follow_the_ids(self) -> None:
+        """Items that all users like are predicted above those that none does, by id."""
+        frame = pl.DataFrame(
+            [(user, item, 5.0 if item % 2 else 1.0) for user in range(60) for item in range(10)],
+            schema=["user_id", "item_id", "rating"],
+            orient="row",
+        )
+        session = Session(noise=InsecureTestNoise(1))
+        fit = self.made().fit(load(frame, scale="1:5:1"), self.budget(GENEROUS), session)
+        users = np.zeros(10, dtype=np.int32)
+        for user in (0, 30, 59):
+            scores = fit.owner_model.predict_rows(users + user, np.arange(10, dtype=np.int32))
+            assert scores[1::2].mean() > scores[::2].mean()
+            assert scores.min() >= 1 and scores.max() <= 5
+
+    def test_bad_input_is_refused(self) -> None:
+        solver, ratings = self.solver(), random_ratings()
+        with pytest.raises(InvalidParameter, match=r"taciturn\.load"):
+            solver.fit(ratings.to_frame(), BUDGET)  # type: ignore[arg-type]
+        nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
+        if self.unit is Unit.VALUE:
+            with pytest.raises(InvalidParameter, match="no ratings"):
+                solver.fit(nothing, BUDGET)
+        else:
+            solver.fit(nothing, BUDGET)  # whether there are any is private
+        with pytest.raises(InvalidParameter, match="budget"):
+            solver.fit(ratings, None if solver.is_private else BUDGET)
+        for field in fields(solver):  # type: ignore[arg-type]
+            bad: Any = "nonsense" if field.name == "centre" else -1
+            with pytest.raises(InvalidParameter, match=field.name):
+                self.made(**{field.name: bad})
+        with pytest.raises(FrozenInstanceError):
+            solver.factors = 3  # type: ignore[attr-defined]
+
+    def test_settings_make_the_solver_again(self) -> None:
+        assert self.made(**self.solver().settings) == self.solver()
+
+    def test_rows_without_ratings_are_no_trouble(self) -> None:
+        ratings = random_ratings(3)
+        keep = np.ones(len(ratings), dtype=np.bool_)
+        keep[: ratings.by_user.starts[2]] = False
+        keep[ratings.by_user.columns == 4] = False
+        fit = self.run(ratings.select(keep))
+        assert all(np.isfinite(array).all() for array in numbers(fit))
+        assert len(fit.owner_model.user_profiles) == ratings.shape[0]
+
+    def test_a_wider_scale_gives_wider_predictions(self) -> None:
+        """Ratings times ten on a scale times ten: predictions times ten, about."""
+        ratings = random_ratings(4, users=60, items=40, density=0.5)
+        frame = ratings.to_frame().with_columns(rating=pl.col("rating") * 10)
+        pairs = ratings.rows(), ratings.by_user.columns
+        one, two = (
+            self.run(each).owner_model.predict_rows(*pairs)
+            for each in (ratings, load(frame, scale="10:50:10"))
+        )
+        assert np.allclose(one * 10, two, atol=0.5)
+
+    def test_the_algorithm_holds_no_private_fact(self) -> None:
+        """It is built from public facts, and the facts of a unit have no private one."""
+        facts = PublicFacts.of(random_ratings(), self.unit)
+        assert (facts.public_pattern is None) is (self.unit is not Unit.VALUE)
+        assert (facts.listed_users is None) is (self.unit is Unit.USER)
+        budget = self.budget()
+        algorithm = self.solver().resolved(budget).algorithm(facts, budget)
+        assert algorithm.unit is self.unit
+        assert (algorithm.budget is None) is (self.status is Status.NONE)
+
+
+class LearnsCheckerboard(SolverContract):
+    """Test of solvers whose factors find a pattern that anyone can see."""
+
+    def test_a_checkerboard_is_learnt(self) -> None:
+        train, test = checkerboard()
+        session = Session(noise=InsecureTestNoise(1))
+        fit = self.made(factors=3).fit(train, self.budget(GENEROUS), session)
+        # Guessing the mean errs by 2.
+        assert rmse(fit, test) < (0.4 if self.status is Status.NONE else 1.2)
+
+
+class PrivateContract(SolverContract):
+    """Tests of solvers that add noise, with a proof or a claim."""
+
+    spends = 0.9999
+    """Minimum fraction of the budget that is spent."""
+
+    fixed_sensitivities = True
+    """Whether sensitivities are known before the first release."""
+
+    def test_the_budget_is_kept_and_spent(self) -> None:
+        fit = self.solver().fit(random_ratings(), BUDGET)
+        certificate = Certificate.from_ledger(fit.ledger, BUDGET.delta)
+        assert certificate.epsilon is not None
+        assert self.spends * BUDGET.epsilon < certificate.epsilon <= BUDGET.epsilon
+
+    def test_the_plan_is_what_is_recorded(self) -> None:
+        solver, ratings = self.solver(), random_ratings(6)
+        recorded = list(solver.fit(ratings, BUDGET).ledger.events)
+        planned = solver.plan(ratings, BUDGET)
+        assert recorded and not any(isinstance(event, ExactRelease) for event in recorded)
+        if self.fixed_sensitivities:
+            assert planned == recorded
+            return
+        # Only their ratios to the noise are fixed in advance.
+        scaled = []
+        for plan, event in zip(planned, recorded, strict=True):
+            if isinstance(plan, GaussianRelease) and isinstance(event, GaussianRelease):
+                assert plan.mu == pytest.approx(event.mu, rel=1e-12)
+                facts = {name: getattr(event, name) for name in ("sensitivity", "noise_scale")}
+                plan = replace(plan, **facts)
+            scaled.append(plan)
+        assert scaled == recorded
+
+    def test_no_query_exceeds_the_schedule(self) -> None:
+        solver, ratings = self.solver(), random_ratings(6)
+        facts = PublicFacts.of(ratings, self.unit)
+        schedule = solver.resolved(BUDGET).algorithm(facts, BUDGET).schedule
+        shares = [
+            share for step in schedule if isinstance(step, QueryStep) for share in step.shares
+        ]
+        assert sum(shares) <= 1
+
+    def test_what_is_recorded_is_what_is_drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Every event draws noise once for each entry of its table, and nothing else draws any."""
+        drawn: Counter[int] = Counter()
+        scales: dict[int, float] = {}
+        original = NoiseSource._integers
+
+        def integers(self: NoiseSource, table: Any, **address: int) -> Any:
+            drawn[address["event"]] += address["count"]
+            scales[address["event"]] = table.sigma
+            return original(self, table, **address)
+
+        queries = []
+        released = Gate.release
+
+        def release(self: Gate, spec: QuerySpec, *rest: Any, **options: Any) -> Any:
+            queries.extend(spec.queries)
+            return released(self, spec, *rest, **options)
+
+        monkeypatch.setattr(NoiseSource, "_integers", integers)
+        monkeypatch.setattr(Gate, "release", release)
+        fit = self.run(random_ratings(7))
+        events = [event for event in fit.ledger.events if not isinstance(event, PatternRelease)]
+        assert sorted(drawn) == list(range(len(events)))
+        for place, (event, query) in enumerate(zip(events, queries, strict=True)):
+            assert isinstance(event, GaussianRelease)
+            assert drawn[place] == query.shape[0] * query.shape[1]
+            assert scales[place] * query.step == event.noise_scale
+            assert event.sensitivity == query.sensitivity * query.step
+
+    def test_without_a_source_noise_is_fresh(self) -> None:
+        ratings = random_ratings()
+        fits = [self.solver().fit(ratings, BUDGET, Session(seed=3)) for _ in range(2)]
+        assert not same(*fits)
+
+    def test_the_public_seed_does_not_touch_noise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen: list[list[int]] = []
+        original = NoiseSource._integers
+        is_fixed = self.fixed_sensitivities or self.unit is Unit.VALUE
+
+        def integers(self: NoiseSource, table: Any, **address: int) -> Any:
+            noise = original(self, table, **address)
+            # Later on, the scale of noise follows from what was released.
+            if is_fixed or address["event"] < 5:
+                seen[-1] += noise[:5].tolist()
+            return noise
+
+        monkeypatch.setattr(NoiseSource, "_integers", integers)
+        for seed in (1, 2):
+            seen.append([])
+            self.run(random_ratings(), seed=seed, threads=1)
+        assert seen[0] == seen[1]
+
+
+class ProvenContract(PrivateContract):
+    """Tests of solvers with a proof."""
+
+    status = Status.PROVEN
+
+    def test_every_event_names_a_proof(self) -> None:
+        entry = CATALOG[self.name]
+        for event in self.run(random_ratings()).ledger.events:
+            if isinstance(event, GaussianRelease):
+                assert event.proof in entry.proofs and event.flaw is None
+
+    def test_ratings_reach_a_fit_through_the_gate_only(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """With the same numbers from the gate, other ratings of the same pairs change nothing."""
+        random = np.random.default_rng(1)
+
+        def release(
+            gate: Gate, spec: QuerySpec, executor: Executor, *, shares: tuple[float, ...]
+        ) -> Released:
+            pairs = zip(spec.queries, shares, strict=True)
+            return Released(
+                spec=spec,
+                tables=tuple(random.normal(size=query.shape) for query in spec.queries),
+                noise_scales=tuple(gate.plan(query, share).noise_scale for query, share in pairs),
+            )
+
+        monkeypatch.setattr(Gate, "release", release)
+        ratings = random_ratings(9)
+        frame = ratings.to_frame()
+        fits = []
+        for data in (ratings, load(frame.with_columns(rating=pl.lit(1.0)), scale="1:5:1")):
+            random = np.random.default_rng(1)
+            fits.append(replace(self.run(data), private_users=None))
+        assert same(*fits)
+
+
+class ValueContract(ProvenContract):
+    """Tests of solvers with a proof under unit `value`."""
+
+    reaches = 0.5
+    """Minimum fraction of the recorded sensitivity that some neighbour reaches."""
+
+    def test_neighbours_never_differ_by_more_than_recorded(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Along the same transcript, every table of every release keeps its bound.
+
+        A proven solver's query specs hold released and public values only, so those of a run on one
+        dataset are those of a run on its neighbour that saw the same releases.
+        """
+        reached = max(largest_changes(self, monkeypatch))
+        assert self.reaches < reached <= 1
+
+
+def largest_changes(contract: PrivateContract, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Largest change of each table over neighbours under `value`, as a fraction of its bound."""
+    ratings = random_ratings(8, users=15, items=10)
+    specs: list[Any] = []
+    released = Gate.release
+
+    def release(gate: Gate, spec: Any, executor: Executor, **options: Any) -> Released:
+        specs.append(spec)
+        return released(gate, spec, executor, **options)
+
+    monkeypatch.setattr(Gate, "release", release)
+    contract.run(ratings)
+    here = LocalExecutor(ratings)
+    found = [0.0] * sum(len(spec.queries) for spec in specs)
+    random = np.random.default_rng(0)
+    for place in random.choice(len(ratings), size=10, replace=False):
+        for value in (1.0, 5.0):
+            there = LocalExecutor(replaced(ratings, int(place), value))
+            changes = []
+            for spec in specs:
+                one, two = (each.values(spec.view).steps for each in (here, there))
+                assert np.count_nonzero(one != two) <= 1
+                tables = (each.answer(spec).tables for each in (here, there))
+                for query, first, second in zip(spec.queries, *tables, strict=True):
+                    change = float(np.linalg.norm((first - second).astype(float)))
+                    changes.append(change / query.sensitivity)
+            found = [max(pair) for pair in zip(found, changes, strict=True)]
+    return found

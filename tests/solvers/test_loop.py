@@ -1,0 +1,159 @@
+"""The training loop: one way to the gate, steps that can be watched, interrupted and resumed."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.events import ExactRelease
+from taciturn.accounting.units import Unit
+from taciturn.data.ratings import Ratings
+from taciturn.errors import BudgetExceeded, InvalidParameter
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.mechanisms.query import Released
+from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.queries.executor import LocalExecutor
+from taciturn.solvers.bias import BiasAlgorithm
+from taciturn.solvers.contract import Algorithm, ExactStep, PublicFacts, QueryStep, Session
+from taciturn.solvers.loop import Training, planned_events
+from tests.solvers.helpers import BUDGET, SOLVERS, random_ratings, small_solver
+
+RATINGS = random_ratings(4)
+FACTS = PublicFacts.of(RATINGS, Unit.VALUE)
+
+
+def training(algorithm: Algorithm[Any], session: Session | None = None) -> Training[Any]:
+    session = session or Session(noise=InsecureTestNoise(1))
+    return Training(algorithm, LocalExecutor(RATINGS), session)
+
+
+def test_steps_end_where_a_run_does() -> None:
+    algorithm = BiasAlgorithm(FACTS, BUDGET)
+    whole = training(algorithm).run()
+    stepped = training(BiasAlgorithm(FACTS, BUDGET))
+    done = list(stepped.steps())
+    assert [each.step for each in done] == [0, 1, 2]
+    assert np.array_equal(done[-1].after.users, whole.users)
+    assert done[0].after is done[1].before and done[2].released.tables == ()
+    assert len(stepped.finish().events) == 2
+
+
+def test_progress_counts_the_steps_of_the_schedule() -> None:
+    seen: list[tuple[int, int]] = []
+    session = Session(progress=lambda done, total: seen.append((done, total)))
+    training(BiasAlgorithm(FACTS, BUDGET), session).run()
+    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+
+
+class Larger(BiasAlgorithm):
+    """Asks for another table than it scheduled."""
+
+    def query(self, step: int, state: Any) -> Any:
+        return super().query(1 - step, state)
+
+
+def test_a_query_that_was_not_scheduled_is_refused() -> None:
+    run = training(Larger(FACTS, BUDGET))
+    with pytest.raises(InvalidParameter, match="not what was scheduled"):
+        run.run()
+    assert run.finish().events == ()
+
+
+class Peeking(BiasAlgorithm):
+    """Private, and reads exact ratings all the same."""
+
+    def __init__(self, facts: PublicFacts, budget: Budget | None) -> None:
+        super().__init__(facts, budget)
+        self.schedule = (*self.schedule, ExactStep(purpose="peek"))
+
+
+def test_a_private_training_reads_no_exact_rating() -> None:
+    run = training(Peeking(FACTS, BUDGET))
+    with pytest.raises(InvalidParameter, match="without noise"):
+        run.run()
+    assert not any(isinstance(event, ExactRelease) for event in run.finish().events)
+
+
+class Spending(BiasAlgorithm):
+    """Gives both tables all of the budget."""
+
+    def __init__(self, facts: PublicFacts, budget: Budget | None) -> None:
+        super().__init__(facts, budget)
+        self.schedule = tuple(
+            replace(step, shares=(1.0,)) if isinstance(step, QueryStep) else step
+            for step in self.schedule
+        )
+
+
+def test_a_schedule_beyond_the_budget_is_refused_before_the_first_release() -> None:
+    with pytest.raises(BudgetExceeded):
+        training(Spending(FACTS, BUDGET))
+    with pytest.raises(BudgetExceeded):
+        planned_events(Spending(FACTS, BUDGET))
+
+
+@pytest.mark.parametrize(("name", "unit"), SOLVERS)
+def test_an_interrupted_run_ends_as_if_it_had_not_been(
+    name: str, unit: Unit, tmp_path: Path
+) -> None:
+    """Interrupted before every single step, and resumed each time."""
+    solver = small_solver(name, unit)
+    budget = BUDGET if solver.is_private else None
+    total = len(solver.planned(RATINGS, budget).schedule)
+
+    def run(folder: RunFolder, stop_at: int | None = None) -> Any:
+        def progress(done: int, total: int) -> None:
+            if done == stop_at:
+                raise KeyboardInterrupt
+
+        return solver.fit(RATINGS, budget, Session(folder=folder, progress=progress))
+
+    whole = run(RunFolder.create(tmp_path / "whole", data=[], noise=InsecureTestNoise(1)))
+    path = tmp_path / "broken"
+    folder = RunFolder.create(path, data=[], noise=InsecureTestNoise(1))
+    for stop_at in range(1, total):
+        with pytest.raises(KeyboardInterrupt):
+            run(folder, stop_at)
+        folder.close()
+        folder = RunFolder.resume(path, data=[])
+    resumed = run(folder)
+    folder.close()
+    assert resumed.ledger.events == whole.ledger.events
+    for one, two in zip(arrays(whole), arrays(resumed), strict=True):
+        assert np.array_equal(one, two)
+
+
+def arrays(fit: Any) -> list[Any]:
+    profiles = (fit.owner_model.users, fit.owner_model.items)
+    return [part for each in profiles for part in (each.biases, each.factors)]
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """An executor of the caller's own: the loop takes any."""
+
+    inner: LocalExecutor
+    asked: list[str]
+
+    def answer(self, spec: Any) -> Any:
+        self.asked.append(spec.queries[0].purpose)
+        return self.inner.answer(spec)
+
+    def ratings(self) -> Any:
+        return self.inner.ratings()
+
+
+def test_the_executor_is_an_argument() -> None:
+    ratings: Ratings = RATINGS
+    executor = Counting(LocalExecutor(ratings), [])
+    session = Session(noise=InsecureTestNoise(1))
+    Training(BiasAlgorithm(FACTS, BUDGET), executor, session).run()
+    assert executor.asked == ["sums of ratings by item", "sums of ratings by user"]
+
+
+def test_nothing_is_released_after_a_post_processing_step() -> None:
+    released = [done.released for done in training(BiasAlgorithm(FACTS, BUDGET)).steps()]
+    assert isinstance(released[2], Released) and released[2].spec is None
