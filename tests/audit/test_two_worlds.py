@@ -18,7 +18,7 @@ from taciturn.audit.worlds import Case, Pair, audited_solver, chosen_pair, worst
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.solvers.catalog import make_solver
-from taciturn.solvers.contract import Session, unit_of
+from taciturn.solvers.contract import Session
 from tests.audit.helpers import CONFIDENCE, HIDDEN, SOUND, case, quick
 from tests.solvers.helpers import BUDGET, random_ratings
 
@@ -65,7 +65,7 @@ def test_sound_solvers_pass_every_check(name: str) -> None:
     """On the worst case, and on ratings like any others."""
     solver = quick(name)
     ratings = random_ratings(3, users=12, items=9)
-    for pair in (worst_pair(solver), chosen_pair(ratings, unit_of(solver))):
+    for pair in (worst_pair(solver), chosen_pair(ratings, solver.unit)):
         findings, _ = check_runs(Case(solver=solver, budget=BUDGET, pair=pair))
         assert all(each.passed for each in findings), findings
 

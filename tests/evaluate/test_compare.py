@@ -70,7 +70,8 @@ def test_a_cell_is_a_fit_on_the_split_of_its_seed(tmp_path: Path) -> None:
 
 
 def test_the_paper_is_compared_at_the_same_exact_epsilon() -> None:
-    solver: Any = compare._solver(Cell(solver="paper", unit=Unit.VALUE, epsilon=5.0, seed=0), PLAN)
+    cell = Cell(solver="paper", unit=Unit.VALUE, epsilon=5.0, seed=0)
+    solver: Any = compare._configured(cell, PLAN)[0]
     mu = solver.epsilon_i / math.sqrt(2 * math.log(125)) * math.sqrt(solver.iterations)
     assert gaussian.epsilon(PLAN.delta, mu) == pytest.approx(5.0)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from taciturn.errors import InvalidParameter
-from taciturn.model.assumptions import BIAS_DEVIATION, RESIDUAL_DEVIATION
+from taciturn.model.assumptions import BIAS_SHRUNK, RESIDUAL_FOLD_IN
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior
 from tests.model.helpers import SCALE, factor_model, profiles
@@ -47,8 +47,8 @@ def test_a_profile_is_the_minimum_of_the_documented_sum(
     rows = [items.ids.to_list().index(item) for item in own]
     design = np.column_stack([np.ones(4), items.factors[rows].astype(float)])
     target = np.array([*own.values()]) - 3.0 - items.biases[rows]
-    residual = (RESIDUAL_DEVIATION * 4) ** 2 if prior is None else prior.residual_variance
-    assumed = [(BIAS_DEVIATION * 4) ** 2, *(items.factors.astype(float) ** 2).mean(axis=0)]
+    residual = RESIDUAL_FOLD_IN**2 if prior is None else prior.residual_variance
+    assumed = [BIAS_SHRUNK**2, *(items.factors.astype(float) ** 2).mean(axis=0)]
     variances = assumed if prior is None else prior.variances
     # Least squares of ratings and of the prior's own rows, each over its standard deviation.
     stacked = np.vstack(

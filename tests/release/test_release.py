@@ -40,8 +40,7 @@ from taciturn.training.outputs import Outputs
 from taciturn.training.train import train
 from tests.failures import fail_link
 from tests.release.helpers import certificate, copy, reseal, small_fit, write_small
-from tests.solvers.helpers import BUDGET, random_ratings
-from tests.solvers.test_contract import small
+from tests.solvers.helpers import BUDGET, random_ratings, small_solver
 
 SCHEMAS = Path(bundle.__file__).parents[1] / "schemas"
 
@@ -465,14 +464,14 @@ def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter, match="users_out"):
         train(
             random_ratings(),
-            small("bias"),
+            small_solver("bias"),
             BUDGET,
             output=Outputs(release=tmp_path / "r", users_out="all"),
         )
     with pytest.raises(InvalidParameter, match="go together"):
         train(
             random_ratings(),
-            small("bias"),
+            small_solver("bias"),
             BUDGET,
             output=Outputs(release=tmp_path / "r", users_out="pseudonyms"),
         )

@@ -17,13 +17,16 @@ from taciturn.audit.counterexample import counterexample, final_users, separatio
 from taciturn.audit.neighbours import id_index, neighbour, popular_items
 from taciturn.data import load
 from taciturn.errors import InvalidParameter
-from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.mechanisms.query import Released
+from taciturn.queries.executor import LocalExecutor
 from taciturn.reproduction.draw_leak import write_leak
 from taciturn.reproduction.leak import LeakSettings, measure_leak
 from taciturn.reproduction.losses import delta_terms, gradient_history, mean_lower, paper_histories
+from taciturn.solvers.contract import PublicFacts, Seeds, Session
 from taciturn.solvers.gradient import GradientSolver
-from taciturn.solvers.paper import PaperDescent, PaperSolver
+from taciturn.solvers.loop import Training
+from taciturn.solvers.paper import PaperAlgorithm, PaperSolver, PaperState
 from tests.solvers.helpers import random_ratings
 
 
@@ -43,22 +46,24 @@ def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
     users, items, values = map(np.array, zip(*table, strict=True))
     data = load((users, items, values), scale="1:5:1")
     solver = PaperSolver(factors=1, iterations=2, step_size=four_users.STEP_SIZE, epsilon_i=0.9)
+
+    class FromTheStart(PaperAlgorithm):
+        """Begins with the profiles of the counterexample."""
+
+        def initial_state(self, seeds: Seeds) -> PaperState:
+            return replace(
+                super().initial_state(seeds),
+                users=four_users.USER_STARTS[:, None].copy(),
+                items=np.array([[four_users.ITEM_START]]),
+            )
+
     ends = []
     for seed in range(600):
-        gate = Gate(budget=solver.claimed_budget(), unit=Unit.VALUE, noise=InsecureTestNoise(seed))
-        descent = PaperDescent(solver, data, 1)
-        encoded = descent.values(data)
-        state = {
-            "users": four_users.USER_STARTS[:, None].copy(),
-            "items": np.array([[four_users.ITEM_START]]),
-            "errors": np.empty(0),
-        }
-        for number in range(2):
-            measurement = descent.measurement(number, state)
-            released = gate.release(measurement, encoded, share=solver.share(gate))
-            scale = gate.noise_scale(measurement.query, solver.share(gate))
-            state = descent.step(number, state, released, measurement.private)
-        ends.append(state["users"][:, 0])
+        algorithm = FromTheStart(solver, PublicFacts.of(data, Unit.VALUE), threads=1)
+        session = Session(threads=1, noise=InsecureTestNoise(seed))
+        training = Training(algorithm, LocalExecutor(data, 1), session)
+        scale = [done.released.noise_scales[0] for done in training.steps()][-1]
+        ends.append(training.state.users[:, 0])
     mean, spread = final_users(ratings)
     # Four standard errors of a mean over all coordinates and runs, and of a deviation.
     deviations = (np.array(ends) - mean) / (spread * scale)
@@ -118,17 +123,14 @@ def test_losses_are_those_of_dense_matrices(
     )
     world = neighbour(POPULAR, popular_items(POPULAR)[0])
     released, scales = [], []
-    original = PaperDescent.step
+    original = PaperAlgorithm.update
 
-    def step(self: Any, number: int, state: Any, seen: Any, private: Any) -> Any:
-        released.append(seen.copy())
-        return original(self, number, state, seen, private)
+    def update(self: Any, step: int, state: Any, seen: Released) -> Any:
+        released.append(seen.tables[0].copy())
+        scales.append(seen.noise_scales[0])
+        return original(self, step, state, seen)
 
-    monkeypatch.setattr(PaperDescent, "step", step)
-    plan = Gate.noise_scale
-    monkeypatch.setattr(
-        Gate, "noise_scale", lambda *arguments: scales.append(plan(*arguments)) or scales[-1]
-    )
+    monkeypatch.setattr(PaperAlgorithm, "update", update)
     (history,) = paper_histories(
         solver, POPULAR, [world], changed=changed, seed=7, noise=InsecureTestNoise(1)
     )

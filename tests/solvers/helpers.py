@@ -23,9 +23,9 @@ SOLVERS = [(name, unit) for name, entry in CATALOG.items() for unit in sorted(en
 """Every solver with every unit that it supports."""
 
 
-def small_solver(name: str, unit: Unit | None = None) -> Solver:
+def small_solver(name: str, unit: Unit | None = None, iterations: int = 3) -> Solver:
     """A solver that trains in no time."""
-    options = {"factors": 2, "iterations": 3}
+    options = {"factors": 2, "iterations": iterations}
     known = {key: value for key, value in options.items() if key in CATALOG[name].settings}
     solver: Solver = make_solver(name, unit=unit, **known)
     return solver

@@ -21,13 +21,13 @@ import sys
 from pathlib import Path
 from taciturn.data.synthetic import synthetic_ratings
 from taciturn.accounting.budget import Budget
-from taciturn.solvers import run
+from taciturn.solvers import loop
 from taciturn.solvers.catalog import make_solver
 from taciturn.training.outputs import run_folder
 from taciturn.training.train import train
 from tests.known_noise import known_noise
 
-run.CHECKPOINT_SECONDS = 0.05
+loop.CHECKPOINT_SECONDS = 0.05
 output = Path(sys.argv[1])
 resume = run_folder(output).exists()
 sys.stdout.write("ready\\n")

@@ -20,16 +20,15 @@ from taciturn.errors import InvalidDocument, InvalidParameter, NoiseReuse, Outpu
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.solvers import run as solver_run
-from taciturn.solvers.catalog import SOLVERS, make_solver
-from taciturn.solvers.contract import settings
+from taciturn.solvers import loop
+from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.training.outputs import Outputs, run_folder
 from taciturn.training.preview import preview
 from taciturn.training.train import Trained, train
 from tests.failures import fail_link
 from tests.known_noise import known_noise
-from tests.solvers.helpers import BUDGET, random_ratings, replaced
-from tests.solvers.test_contract import SMALL, same
+from tests.solvers.contract import same
+from tests.solvers.helpers import BUDGET, random_ratings, replaced, small_solver
 
 RATINGS = random_ratings(1, users=40, items=25)
 
@@ -42,7 +41,7 @@ def go(
     **options: Any,
 ) -> Trained:
     """Train under known noise, with `private` options of the outputs."""
-    solver = options.pop("solver", None) or make_solver(name, **SMALL[name])
+    solver = options.pop("solver", None) or small_solver(name, iterations=6)
     facts: dict[str, Any] = {"budget": BUDGET if solver.is_private else None, "seed": 3}
     outputs = Outputs(release=output, **(private or {}))
     with known_noise(5):
@@ -84,7 +83,7 @@ def test_errors_are_shown_only_with_a_holdout(tmp_path: Path) -> None:
     assert trained.rmse_train is None and trained.rmse_test is None
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", CATALOG)
 @pytest.mark.parametrize("stop", [1, 3])
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     name: str, stop: int, tmp_path: Path
@@ -100,8 +99,8 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
 
 
 def total(name: str) -> int:
-    iterations: int = SMALL[name].get("iterations", 2)
-    return iterations
+    solver = small_solver(name, iterations=6)
+    return len(solver.planned(RATINGS, BUDGET if solver.is_private else None).schedule)
 
 
 def test_a_checkpoint_saves_the_work_before_it(
@@ -129,7 +128,7 @@ def test_checkpoints_are_kept_while_it_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A crash cannot save anything; what was kept on the way is there."""
-    monkeypatch.setattr(solver_run, "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
 
     def crash(done: int, total: int) -> None:
         if done == 5:
@@ -290,7 +289,7 @@ def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
 def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Right after a release, before the step is done: the release is repeated, not forgotten."""
     whole = go(tmp_path / "whole")
-    original, calls = Gate.release_together, []
+    original, calls = Gate.release, []
 
     def release(self: Gate, *arguments: Any, **options: Any) -> Any:
         result = original(self, *arguments, **options)
@@ -300,7 +299,7 @@ def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         return result
 
     with monkeypatch.context() as patch:
-        patch.setattr(Gate, "release_together", release)
+        patch.setattr(Gate, "release", release)
         with pytest.raises(KeyboardInterrupt):
             go(tmp_path / "parts")
     seen: list[int] = []
@@ -310,7 +309,7 @@ def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_every_training_has_a_key_of_its_own(tmp_path: Path) -> None:
     keys = set()
-    solver = make_solver("gradient", **SMALL["gradient"])
+    solver = small_solver("gradient", iterations=6)
     for name in ("a", "b"):
         with pytest.raises(KeyboardInterrupt):
             train(RATINGS, solver, BUDGET, output=tmp_path / name, progress=stop_at(2))
@@ -326,15 +325,16 @@ def test_nothing_else_is_in_a_release(tmp_path: Path) -> None:
     assert document["facts"].keys() == {
         "solver", "settings", "taciturn", "scale", "mean", "factors", "users", "items", "user_ids"
     }  # fmt: skip
-    assert document["facts"]["settings"] == settings(
-        make_solver("paper", **SMALL["paper"]).with_epsilon_i(BUDGET)  # type: ignore[attr-defined]
+    assert (
+        document["facts"]["settings"]
+        == small_solver("paper", iterations=6).resolved(BUDGET).settings
     )
     assert document["facts"]["items"] == 0
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", CATALOG)
 def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
-    solver = make_solver(name, **SMALL[name])
+    solver = small_solver(name, iterations=6)
     budget = BUDGET if solver.is_private else None
     seen = preview(RATINGS, solver, budget)
     done = train(RATINGS, solver, budget, output=tmp_path / "release")
