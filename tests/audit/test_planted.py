@@ -19,11 +19,9 @@ from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.errors import BudgetExceeded
 from taciturn.mechanisms import gate as mechanism
-from taciturn.mechanisms import query
-from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.noise import NoiseSource, SecureNoise
 from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.queries import residuals as clipped
+from taciturn.queries import residuals, weighted_sums
 from taciturn.solvers.bias import BiasSolver
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import PLAIN, Fit, Session
@@ -72,28 +70,26 @@ def noise_on_users_only(patch: Patch) -> None:
 
 
 def no_range(patch: Patch) -> None:
-    original = query.WeightedSums.__init__
+    original = weighted_sums.sums_query
 
-    def init(self: Any, **facts: Any) -> None:
-        original(self, **facts)
-        self.query = replace(self.query, sensitivity=self.query.sensitivity / 4)
+    def query(*facts: Any) -> Any:
+        found = original(*facts)
+        return replace(found, sensitivity=found.sensitivity / 4)
 
-    patch.setattr(query.WeightedSums, "__init__", init)
+    patch.setattr(weighted_sums, "sums_query", query)
 
 
 def no_clipping(patch: Patch) -> None:
-    def of(self: clipped.Residuals, values: Any) -> Any:
-        return np.clip(values, self.grid.lowest, self.grid.highest) - self.predictions
+    def of(self: residuals.Residuals, values: Any) -> Any:
+        return values.clipped() - self.predictions
 
-    original = clipped.ClippedSums.__init__
+    original = residuals.grid_sums
 
-    def init(self: Any, **facts: Any) -> None:
-        original(self, **facts)
-        wide = 2**24
-        self._sums._grid = ValueGrid(exponent=self._sums._grid.exponent, lowest=-wide, highest=wide)
+    def sums(pattern: Any, values: Any, ends: Any, features: Any, threads: int | None) -> Any:
+        return original(pattern, values, (-(2**24), 2**24), features, threads)
 
-    patch.setattr(clipped.Residuals, "of", of)
-    patch.setattr(clipped.ClippedSums, "__init__", init)
+    patch.setattr(residuals.Residuals, "of", of)
+    patch.setattr(residuals, "grid_sums", sums)
 
 
 def less_recorded(patch: Patch) -> None:
