@@ -13,6 +13,7 @@ for those with a proof, `ValueContract` for those with a proof under unit `value
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError, fields, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,17 +24,17 @@ import pytest
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import ExactRelease, GaussianRelease, PatternRelease
-from taciturn.accounting.ledger import Status
+from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
-from taciturn.errors import InvalidParameter
+from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource
 from taciturn.mechanisms.query import Executor, QuerySpec, Released
 from taciturn.queries.executor import LocalExecutor
-from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.catalog import CATALOG, check_solver, make_solver
 from taciturn.solvers.contract import Fit, PublicFacts, QueryStep, Session
 from taciturn.solvers.solver import Solver
 from tests.solvers.helpers import (
@@ -43,6 +44,8 @@ from tests.solvers.helpers import (
     random_ratings,
     replaced,
 )
+
+PROOFS = Path(__file__).parent.parent.parent / "docs" / "proofs"
 
 GENEROUS = Budget.from_epsilon(50, 1e-5)
 
@@ -89,6 +92,14 @@ class SolverContract:
         assert solver.is_private is entry.is_private
         assert solver.settings.keys() == entry.settings.keys()
         entry.check_settings(self.run(random_ratings()).settings)
+
+    def test_its_ledger_is_the_one_that_verifying_expects(self) -> None:
+        fit = self.solver().fit(random_ratings(6), self.budget())
+        check_solver(self.name, fit.settings, fit.ledger)
+        if self.status is not Status.NONE:
+            fewer = Ledger(fit.ledger.events[1:], run=fit.ledger.run)
+            with pytest.raises(InvalidDocument):
+                check_solver(self.name, fit.settings, fewer)
 
     def test_the_status_follows_from_the_ledger(self) -> None:
         fit = self.solver().fit(random_ratings(), self.budget())
@@ -301,10 +312,15 @@ class ProvenContract(PrivateContract):
     status = Status.PROVEN
 
     def test_every_event_names_a_proof(self) -> None:
-        entry = CATALOG[self.name]
+        shape = CATALOG[self.name].ledgers[self.unit]
+        assert shape is not None
+        page, _, heading = shape.proof.partition("#")
+        text = (PROOFS / page).read_text(encoding="utf-8").lower()
+        headings = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#")]
+        assert heading.replace("-", " ") in headings
         for event in self.run(random_ratings()).ledger.events:
             if isinstance(event, GaussianRelease):
-                assert event.proof in entry.proofs and event.flaw is None
+                assert event.proof == shape.proof and event.flaw is None
 
     def test_ratings_reach_a_fit_through_the_gate_only(
         self, monkeypatch: pytest.MonkeyPatch

@@ -67,7 +67,7 @@ class Peeking(BiasAlgorithm):
 
     def __init__(self, facts: PublicFacts, budget: Budget | None) -> None:
         super().__init__(facts, budget)
-        self.schedule = (*self.schedule, ExactStep(purpose="peek"))
+        self.schedule = (*self.schedule, ExactStep())
 
 
 def test_a_private_training_reads_no_exact_rating() -> None:

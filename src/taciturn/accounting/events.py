@@ -179,6 +179,9 @@ class ExactRelease:
         _check_common(self)
 
 
+EXACT = "ratings without noise, or exact sums of them"
+"""Purpose of the exact release that a solver without privacy records."""
+
 OBSERVED = "exact sums, to the audit that observed the run"
 """Purpose of the exact release that an audit leaves in the ledger of a run that it observed."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from taciturn.accounting.events import ExactRelease
+from taciturn.accounting.events import EXACT, ExactRelease
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit
 from taciturn.mechanisms.query import Executor, QuerySpec, Released
@@ -28,10 +28,10 @@ class ExactGate:
         """A copy of the ledger as it stands."""
         return Ledger(self._ledger.events, run=self._ledger.run)
 
-    def record(self, purpose: str) -> None:
+    def _record(self) -> None:
         """Record, once, that something leaves without noise."""
         if not self._ledger.events:
-            event = ExactRelease(purpose=purpose, unit=self._unit)
+            event = ExactRelease(purpose=EXACT, unit=self._unit)
             if self._folder:
                 self._folder.book([event])
             self._ledger.append(event)
@@ -39,7 +39,7 @@ class ExactGate:
     def release(self, spec: QuerySpec, executor: Executor, *, shares: Sequence[float]) -> Released:
         """Exact tables of a query spec. Reads private data; the result is private too."""
         queries = spec.queries
-        self.record(queries[0].purpose)
+        self._record()
         answer = executor.answer(spec)
         pairs = zip(queries, answer.tables, strict=True)
         exact = tuple(np.multiply(sums, query.step) for query, sums in pairs)
@@ -50,9 +50,9 @@ class ExactGate:
             private=answer.private,
         )
 
-    def read(self, executor: Executor, purpose: str) -> Released:
+    def read(self, executor: Executor) -> Released:
         """Every rating as it is, which a `Gate` never hands on. Reads private data."""
-        self.record(purpose)
+        self._record()
         return Released(spec=None, tables=(executor.ratings(),), noise_scales=(0.0,))
 
     def close(self) -> None:

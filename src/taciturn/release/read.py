@@ -92,8 +92,8 @@ def parse(path: Path, files: dict[str, bytes]) -> Release:
         raise InvalidDocument(f"{bundle.CERTIFICATE} has other fields than a release's")
     facts, model, counts = facts_from_dict(document["facts"])
     certificate = Certificate.from_dict(document["certificate"])
-    check_solver(facts.solver, facts.settings, certificate.ledger)
-    if counts["factors"] and facts.solver in ("bias", "non-private-bias"):
+    entry = check_solver(facts.solver, facts.settings, certificate.ledger)
+    if counts["factors"] and not entry.has_factors:
         raise InvalidDocument(f"{facts.solver} has no factors, and the release has")
     tables = {}
     for name, role in ((bundle.USERS, "user"), (bundle.ITEMS, "item")):

@@ -1,20 +1,21 @@
 """The catalog of solvers: one entry for each, by name.
 
-Commands, comparisons and audits read names and options here, and a release is checked against the
+Commands, comparisons and audits read names and settings here, and a release is checked against the
 entry of its solver. Pure Python: a solver is imported only when it is made. A test compares every
 entry with its class.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from taciturn._internal import validate
+from taciturn.accounting.events import Rows
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.solvers.entry import Entry, Kind, Setting
 from taciturn.solvers.flaws import FLAWS
+from taciturn.solvers.ledger_shape import LedgerShape, Phase, Table
 
 _COUNT, _NUMBER, _FLAG = Setting(Kind.COUNT), Setting(Kind.NUMBER), Setting(Kind.FLAG)
 _UNIT, _CENTRE = Setting(Kind.UNIT), Setting(Kind.CENTRE)
@@ -22,21 +23,6 @@ _SOME_COUNT, _SOME_NUMBER, _SOME_FLAG = (
     Setting(kind, is_optional=True) for kind in (Kind.COUNT, Kind.NUMBER, Kind.FLAG)
 )
 
-_N = "[1-9][0-9]{0,5}"
-_VALUE = (
-    f"(biases|round {_N} of {_N}): "
-    "(residuals by (item|user)|squares of residuals|residuals|clipped residuals)"
-)
-_RATING = (
-    "numbers of ratings by (item|user)|sums of ratings and of their squares|"
-    f"step {_N} of {_N}, (sums by (item|user)|sum of squares)"
-)
-_USER = (
-    "weights of items|number of users, sums of their means|"
-    f"step {_N} of {_N}, (sums by item|products of features|mean squares)"
-)
-_GRADIENT = re.compile(f"gradient {_N} of {_N}, sums by (item|user)")
-_SUMS = r"sums of ratings by (item|user)"
 _DESCENT = {
     "factors": _COUNT,
     "iterations": _COUNT,
@@ -47,7 +33,78 @@ _DESCENT = {
 _SQUARES = {"factors": _COUNT, "iterations": _COUNT, "regularization": _NUMBER}
 _BIAS = {"unit": _UNIT, "regularization": _NUMBER}
 
-CATALOG: Mapping[str, Entry] = {
+
+def _phase(prefix: str, tables: Mapping[str, Rows], *, is_repeated: bool = False) -> Phase:
+    named = tuple(Table(prefix + purpose, rows) for purpose, rows in tables.items())
+    return Phase(named, is_repeated)
+
+
+_TOTALS = {
+    "squares of residuals": Rows.TOTAL,
+    "residuals": Rows.TOTAL,
+    "clipped residuals": Rows.TOTAL,
+}
+_BY_ITEM, _BY_USER = {"residuals by item": Rows.ITEMS}, {"residuals by user": Rows.USERS}
+_VALUE = LedgerShape(
+    "als.md#claim",
+    (
+        _phase("biases: ", _BY_ITEM | _TOTALS | _BY_USER),
+        _phase("round {step} of {steps}: ", _TOTALS | _BY_ITEM | _BY_USER, is_repeated=True),
+        _phase("round {steps} of {steps}: ", {"squares of residuals": Rows.TOTAL}),
+    ),
+)
+_SUMS = {"sums by user": Rows.USERS, "sums by item": Rows.ITEMS}
+_RATING = LedgerShape(
+    "rating.md#claim",
+    (
+        _phase(
+            "",
+            {
+                "numbers of ratings by user": Rows.USERS,
+                "numbers of ratings by item": Rows.ITEMS,
+                "sums of ratings and of their squares": Rows.TOTAL,
+            },
+        ),
+        _phase(
+            "step {step} of {steps}, ", _SUMS | {"sum of squares": Rows.TOTAL}, is_repeated=True
+        ),
+    ),
+)
+_USER = LedgerShape(
+    "user.md#claim",
+    (
+        _phase(
+            "", {"weights of items": Rows.ITEMS, "number of users, sums of their means": Rows.TOTAL}
+        ),
+        _phase(
+            "step {step} of {steps}, ",
+            {
+                "sums by item": Rows.ITEMS,
+                "products of features": Rows.TOTAL,
+                "mean squares": Rows.TOTAL,
+            },
+            is_repeated=True,
+        ),
+    ),
+)
+_GRADIENT = LedgerShape(
+    "gradient.md#claim", (_phase("gradient {step} of {steps}, ", _SUMS, is_repeated=True),)
+)
+_BIASES = LedgerShape(
+    "grid.md#sensitivity",
+    (_phase("sums of ratings by ", {"item": Rows.ITEMS, "user": Rows.USERS}),),
+)
+_EVERY_RATING = LedgerShape("grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),))
+_PAPER = LedgerShape(
+    "paper-gap.md#what-is-claimed",
+    (
+        _phase(
+            "gradient of the user profiles, iteration ", {"{step}": Rows.USERS}, is_repeated=True
+        ),
+    ),
+)
+
+CATALOG: dict[str, Entry] = {
     "als": Entry(
         home="als.solver:AlsSolver",
         status=Status.PROVEN,
@@ -58,16 +115,13 @@ CATALOG: Mapping[str, Entry] = {
             "mask_features": _SOME_FLAG,
             "uncertainty": _FLAG,
         },
-        purposes=re.compile(f"{_VALUE}|{_RATING}|{_USER}"),
-        proofs=frozenset({"als.md#claim", "rating.md#claim", "user.md#claim"}),
-        units=frozenset(Unit),
+        ledgers={Unit.VALUE: _VALUE, Unit.RATING: _RATING, Unit.USER: _USER},
     ),
     "gradient": Entry(
         home="gradient:GradientSolver",
         status=Status.PROVEN,
         settings=_DESCENT,
-        purposes=_GRADIENT,
-        proofs=frozenset({"gradient.md#claim"}),
+        ledgers={Unit.VALUE: _GRADIENT},
     ),
     "paper": Entry(
         home="paper:PaperSolver",
@@ -86,42 +140,38 @@ CATALOG: Mapping[str, Entry] = {
             "tolerance": _SOME_NUMBER,
             "patience": _COUNT,
         },
-        purposes=re.compile(f"gradient of the user profiles, iteration {_N}"),
-        proofs=frozenset({"paper-gap.md#what-is-claimed"}),
+        ledgers={Unit.VALUE: _PAPER},
         flaws=FLAWS,
     ),
     "bias": Entry(
         home="bias:BiasSolver",
         status=Status.PROVEN,
         settings=_BIAS,
-        purposes=re.compile(f"{_SUMS}|{_RATING}|{_USER}"),
-        proofs=frozenset({"grid.md#sensitivity", "rating.md#claim", "user.md#claim"}),
-        units=frozenset(Unit),
+        ledgers={Unit.VALUE: _BIASES, Unit.RATING: _RATING, Unit.USER: _USER},
     ),
     "input-perturbation": Entry(
         home="input_perturbation:InputPerturbationSolver",
         status=Status.PROVEN,
         settings=_SQUARES,
-        purposes=re.compile("every rating"),
-        proofs=frozenset({"grid.md#sensitivity"}),
+        ledgers={Unit.VALUE: _EVERY_RATING},
     ),
     "non-private": Entry(
         home="non_private:NonPrivateSolver",
         status=Status.NONE,
         settings=_SQUARES,
-        purposes=re.compile("profiles of users and items"),
+        ledgers={Unit.VALUE: None},
     ),
     "non-private-gradient": Entry(
         home="gradient:NonPrivateGradientSolver",
         status=Status.NONE,
         settings=_DESCENT,
-        purposes=_GRADIENT,
+        ledgers={Unit.VALUE: None},
     ),
     "non-private-bias": Entry(
         home="bias:NonPrivateBiasSolver",
         status=Status.NONE,
         settings=_BIAS,
-        purposes=re.compile(_SUMS),
+        ledgers={Unit.VALUE: None},
     ),
 }
 
@@ -169,11 +219,12 @@ def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
     return entry
 
 
-def check_solver(name: object, settings: Mapping[str, Any], ledger: Ledger) -> None:
-    """Raise unless a release may name this solver with these settings beside this ledger."""
+def check_solver(name: object, settings: Mapping[str, Any], ledger: Ledger) -> Entry:
+    """Entry of a solver; raises unless a release may name it with these settings and ledger."""
     entry = check_configuration(name, settings)
     if ledger.patterns and settings.get("mask_features") is False:
         raise InvalidDocument("the ledger publishes features that the settings leave out")
     if settings.get("unit", Unit.VALUE) != ledger.unit:
         raise InvalidDocument("the release has the ledger of another unit than its settings")
     entry.check_ledger(ledger)
+    return entry

@@ -190,7 +190,6 @@ class PostProcess:
 class ExactStep:
     """A step that reads every rating without noise; only a solver that is not private has one."""
 
-    purpose: str
     effort: float = 1.0
 
 

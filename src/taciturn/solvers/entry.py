@@ -6,26 +6,25 @@ verified ledger would pass for part of the guarantee.
 """
 
 import math
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from itertools import combinations
 from typing import Any
 
-from taciturn.accounting import sampler
 from taciturn.accounting.events import (
+    EXACT,
     OBSERVED,
     Event,
     ExactRelease,
     GaussianRelease,
     PatternRelease,
-    Rows,
 )
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument
+from taciturn.solvers.ledger_shape import LedgerShape
 
 
 class Kind(StrEnum):
@@ -62,6 +61,12 @@ class Setting:
         return abs(value) < 1e300 and math.isfinite(value)
 
 
+PATTERN_FEATURES = "features of the rating pattern, inside the profiles"
+"""Purpose of the event with which a solver publishes features of the rating pattern."""
+
+_ORDER = list(Status)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Entry:
     """One solver, as the catalog knows it without importing it.
@@ -74,10 +79,8 @@ class Entry:
         Best status that its releases can have.
     settings
         Its settings, by name.
-    purposes
-        Pattern that all purposes of its events match.
-    proofs
-        Pages and headings that its events may name as the proof of their bounds.
+    ledgers
+        Shape of its ledger under each privacy unit that it supports; None if it is not private.
     flaws
         Sentences that its events may give for the lack of a proof, in this order.
     """
@@ -85,10 +88,8 @@ class Entry:
     home: str
     status: Status
     settings: Mapping[str, Setting]
-    purposes: re.Pattern[str]
-    proofs: frozenset[str] = frozenset()
+    ledgers: Mapping[Unit, LedgerShape | None]
     flaws: tuple[str, ...] = ()
-    units: frozenset[Unit] = field(default_factory=lambda: frozenset({Unit.VALUE}))
 
     @property
     def is_private(self) -> bool:
@@ -96,9 +97,19 @@ class Entry:
         return self.status is not Status.NONE
 
     @property
+    def units(self) -> frozenset[Unit]:
+        """Privacy units that it supports."""
+        return frozenset(self.ledgers)
+
+    @property
     def supports_all_units(self) -> bool:
         """Whether it supports every privacy unit."""
         return self.units == frozenset(Unit)
+
+    @property
+    def has_factors(self) -> bool:
+        """Whether its profiles have factors beside a bias."""
+        return "factors" in self.settings
 
     def load(self) -> Any:
         """The solver's class."""
@@ -122,83 +133,21 @@ class Entry:
                 f"the status of the release is {ledger.status}, and its solver is at best "
                 f"{self.status}"
             )
-        for event in ledger.events:
-            if not self._knows(event):
-                raise InvalidDocument(
-                    "the ledger has an event in words that its solver does not use"
-                )
-            if isinstance(event, GaussianRelease) and not _is_consistent(event):
-                raise InvalidDocument(
-                    "the ledger has an event whose rows or sampler are not those of its purpose"
-                )
-        if self.is_private and not _is_complete(ledger):
-            raise InvalidDocument("the ledger lacks events that its solver records")
+        if not all(map(self._is_known, ledger.events)):
+            raise InvalidDocument("the ledger has an event in words that its solver does not use")
+        shape = self.ledgers[ledger.unit]
+        if shape is not None:
+            shape.check([each for each in ledger.events if isinstance(each, GaussianRelease)])
 
-    def _knows(self, event: Event) -> bool:
+    def _is_known(self, event: Event) -> bool:
+        """Whether the solver records such an event, whatever its purpose if it adds noise."""
         if isinstance(event, PatternRelease):
             return event.purpose == PATTERN_FEATURES
-        if isinstance(event, ExactRelease) and event.purpose == OBSERVED:
-            return True
-        if not self.purposes.fullmatch(event.purpose):
-            return False
-        if isinstance(event, GaussianRelease) and event.proof not in self.proofs:
-            return False
-        flaw = event.flaw if isinstance(event, GaussianRelease) else None
+        if isinstance(event, ExactRelease):
+            return event.purpose == (OBSERVED if self.is_private else EXACT)
         chosen = (
             " ".join(each)
             for count in range(1, len(self.flaws) + 1)
             for each in combinations(self.flaws, count)
         )
-        return flaw is None or flaw in chosen
-
-
-def _is_consistent(event: GaussianRelease) -> bool:
-    """Whether an event has the rows that its purpose names, and the error of the sampler."""
-    rows = Rows.TOTAL
-    for ending, kind in _ROWS.items():
-        if event.purpose.endswith(ending) or event.purpose.startswith(ending):
-            rows = kind
-    noise = event.sampler_error, event.sampler_tail
-    return event.rows is rows and noise == (sampler.ERROR, sampler.TAIL)
-
-
-def _is_complete(ledger: Ledger) -> bool:
-    """Whether numbered steps run from the first to the last, each with the tables of the first.
-
-    The paper's own may stop early. What a solver releases before its first step comes first.
-    """
-    steps: dict[int, set[str]] = {}
-    totals: set[str] = set()
-    for event in ledger.events:
-        if isinstance(event, GaussianRelease) and (found := _STEP.match(event.purpose)):
-            number, total = found.groups()
-            steps.setdefault(int(number), set()).add(event.purpose[found.end() :])
-            totals.add(total)
-    if not steps:
-        return sum(isinstance(event, GaussianRelease) for event in ledger.events) == (
-            1 if ledger.events[0].purpose == "every rating" else 2
-        )
-    if len(totals) != 1 or steps.keys() != set(range(1, len(steps) + 1)):
-        return False
-    (total,) = totals
-    is_whole = total is None or int(total) == len(steps)
-    return is_whole and all(steps[1] <= tables for tables in steps.values())
-
-
-_ORDER = list(Status)
-
-_STEP = re.compile(
-    "(?:round|step|gradient|gradient of the user profiles, iteration) ([0-9]+)(?: of ([0-9]+))?"
-)
-
-_ROWS = {
-    "by item": Rows.ITEMS,
-    "by user": Rows.USERS,
-    "weights of items": Rows.ITEMS,
-    "every rating": Rows.RATINGS,
-    "gradient of the user profiles": Rows.USERS,
-}
-"""Rows of a table by how its purpose ends or begins; others are totals."""
-
-PATTERN_FEATURES = "features of the rating pattern, inside the profiles"
-"""Purpose of the event with which a solver publishes features of the rating pattern."""
+        return self.is_private and (event.flaw is None or event.flaw in chosen)

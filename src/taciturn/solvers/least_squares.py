@@ -105,7 +105,7 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
         self._factors, self._strength = factors, strength
         grid = ValueGrid.for_scale(facts.scale.low, facts.scale.high)
         self._spec = EveryRating(purpose="every rating", pattern=facts.pattern.by_user, grid=grid)
-        first: Step = ExactStep(purpose="profiles of users and items")
+        first: Step = ExactStep()
         if budget is not None:
             first = QueryStep(queries=self._spec.queries, shares=(WHOLE,))
         self.schedule = (first, *[PostProcess()] * iterations)

@@ -127,7 +127,7 @@ class Training(Generic[State]):
         if isinstance(step, ExactStep):
             if not isinstance(self._gate, ExactGate):
                 raise InvalidParameter("a private training reads no rating without noise")
-            return self._gate.read(self._executor, step.purpose)
+            return self._gate.read(self._executor)
         spec = self._algorithm.query(number, self.state)
         _check_scheduled(spec, step)
         return self._gate.release(spec, self._executor, shares=step.shares)
