@@ -1,5 +1,6 @@
 """Verify, recommend, export: as whoever gets a release calls them."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -86,6 +87,21 @@ def test_recommend(taciturn: Command, release: Path, tmp_path: Path) -> None:
     other = json.loads(taciturn(*arguments, "--json", "--exclude", seen).stdout)
     assert other["items"][0]["item_id"] == document["items"][0]["item_id"]
     assert taciturn(*arguments).stdout.count("\n") == 3
+
+
+def test_compressed_files_are_served_like_plain_ones(
+    taciturn: Command, release: Path, tmp_path: Path
+) -> None:
+    arguments = "recommend", release, "--user", 1, "-k", 3, "--json"
+    best = json.loads(taciturn(*arguments).stdout)["items"][0]["item_id"]
+    seen, titles = tmp_path / "seen.csv.gz", tmp_path / "titles.tsv.gz"
+    seen.write_bytes(gzip.compress(f"user_id;item_id\n1;{best}\n".encode()))
+    titles.write_bytes(gzip.compress(b"movieId\ttitle\n100\tThe First\n"))
+    result = taciturn(*arguments, "--exclude", seen, "--titles", titles)
+    assert result.returncode == 0, result.stderr
+    items = json.loads(result.stdout)["items"]
+    assert best not in [item["item_id"] for item in items]
+    assert all(item["title"] == ("The First" if item["item_id"] == 100 else None) for item in items)
 
 
 def test_ids_cannot_forge_rows(taciturn: Command, release: Path, tmp_path: Path) -> None:

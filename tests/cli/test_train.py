@@ -1,5 +1,6 @@
 """`taciturn train` as a data owner calls it."""
 
+import gzip
 import json
 import os
 import pty
@@ -70,6 +71,20 @@ def test_unit_rating_with_public_lists(taciturn: Command, ratings: Path, tmp_pat
     short = taciturn(*[tmp_path / "s" if each == tmp_path / "r" else each for each in arguments])
     assert short.returncode == 2 and "not listed" in short.stderr
     assert not (tmp_path / "s").exists()
+
+
+def test_a_compressed_item_list_is_read_like_a_plain_one(
+    taciturn: Command, ratings: Path, tmp_path: Path
+) -> None:
+    content = pl.DataFrame({"item_id": range(1, 2001), "year": 1999}).write_csv().encode()
+    for name, packed in (("items.csv", content), ("items.csv.gz", gzip.compress(content))):
+        (tmp_path / name).write_bytes(packed)
+        arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--solver", "bias"
+        release = tmp_path / f"r-{name}"
+        result = taciturn(*arguments, "--items-universe", tmp_path / name, "-o", release)
+        assert result.returncode == 0, result.stderr
+        ids = pl.read_parquet(release / "items.parquet")["item_id"]
+        assert ids.to_list() == list(range(1, 2001))
 
 
 def test_unit_user_releases_items_only(taciturn: Command, ratings: Path, tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
-from taciturn.recommend.tables import own_ratings, read_items, read_table, read_titles
+from taciturn.recommend.tables import own_ratings, read_items, read_titles
 from taciturn.release.bundle import Release
 from taciturn.release.facts import Facts
 from taciturn.release.read import load_release
+from taciturn.tables.whole import read_table
 from tests.model.helpers import SCALE, profiles
 from tests.release.helpers import certificate, small_fit, write_small
 
@@ -230,7 +231,7 @@ def test_tables_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(InvalidDocument, match="cannot read"):
         read_table(tmp_path / "none.csv")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and then nothing of the kind")
-    with pytest.raises(InvalidDocument, match="not a table"):
+    with pytest.raises(InvalidDocument, match=r"cannot read .*broken\.parquet as a table"):
         read_table(tmp_path / "broken.parquet")
     (tmp_path / "titles.csv").write_text("id,name\n10,Ten\n13,Thirteen\n")
     assert read_titles(tmp_path / "titles.csv", pl.Series([10])) == {10: "Ten", 13: "Thirteen"}

@@ -171,8 +171,10 @@ def recommend(
     """
     import polars as pl
 
-    from taciturn.recommend.tables import find_ids, id_column, read_table
+    from taciturn.tables.columns import column_of
     from taciturn.tables.ids import parse_id
+    from taciturn.tables.names import ITEM, USER
+    from taciturn.tables.whole import id_column, read_table
 
     _check_whom(user, ratings)
     loaded, recommender = _recommender(release, items, item_ids)
@@ -180,7 +182,7 @@ def recommend(
         own, folded = _folded(recommender, ratings)
         seen = list(own)
         if exclude is not None:
-            seen += id_column(read_table(exclude), "item", str(exclude)).to_list()
+            seen += id_column(read_table(exclude), ITEM, str(exclude)).to_list()
         best = recommender.recommend_profile(folded.bias, folded.factors, count, exclude=seen)
         rows = [{"item_id": each.item_id, "score": each.score, "rank": each.rank} for each in best]
         _show({"user_id": None}, rows, recommender, titles, json)
@@ -191,8 +193,8 @@ def recommend(
     pairs = None
     if exclude is not None:
         frame = read_table(exclude)
-        unwanted = id_column(frame, "item", str(exclude))
-        owner = find_ids(frame, "user")
+        unwanted = id_column(frame, ITEM, str(exclude))
+        owner = column_of(frame, USER)
         if owner is None:
             owner = pl.Series([identifier] * len(frame))
         pairs = pl.DataFrame({"user_id": owner, "item_id": unwanted})

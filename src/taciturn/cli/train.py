@@ -32,7 +32,6 @@ from taciturn.cli.progress import duration, iterations_bar
 if TYPE_CHECKING:
     from taciturn.accounting.budget import Budget
     from taciturn.accounting.units import Unit
-    from taciturn.data.ratings import Ratings
     from taciturn.solvers.contract import Solver
     from taciturn.training.preview import Preview
     from taciturn.training.train import Trained
@@ -198,6 +197,7 @@ def train(
     from taciturn._internal.files import check_absent
     from taciturn.accounting.certificate import delta_warning
     from taciturn.accounting.units import Unit
+    from taciturn.data.id_lists import among_listed
     from taciturn.errors import InvalidParameter, TaciturnError
     from taciturn.solvers.catalog import make_solver, unit_option
     from taciturn.training.outputs import Outputs, run_folder, users_in_release
@@ -235,7 +235,7 @@ def train(
         )
     how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
     ratings = read(source, *how)
-    ratings = _among(ratings, users_universe, items_universe)
+    ratings = among_listed(ratings, users=users_universe, items=items_universe)
     for sentence in ratings.preparation.notes():
         note(sentence)
     # Under unit user the number of users is private, and this output is the owner's.
@@ -318,22 +318,6 @@ def _budget(
     if solver.is_private and epsilon_i is None:
         raise InvalidParameter("a private solver needs a budget: --epsilon E")
     return None
-
-
-def _among(ratings: "Ratings", users: Path | None, items: Path | None) -> "Ratings":
-    """Return ratings among the users and items of public lists."""
-    from taciturn.data.id_lists import with_universe
-    from taciturn.recommend.tables import id_column, read_table
-
-    if users is None and items is None:
-        return ratings
-    # User ids from a text file are text, those of a list too; items may be numbers by their list.
-    lists = {
-        f"{role}s": id_column(read_table(path, is_typed=role == "item"), role, str(path))
-        for role, path in (("user", users), ("item", items))
-        if path is not None
-    }
-    return with_universe(ratings, **lists)
 
 
 def _say_public(unit: "Unit", users: Path | None, items: Path | None) -> None:

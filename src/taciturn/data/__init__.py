@@ -24,9 +24,9 @@ def load(
     need be; for everything else the scale must be declared. `options` are those of `read_ratings`.
     """
     from taciturn.data import named
+    from taciturn.data.options import parse_columns
     from taciturn.data.readers import read_ratings
     from taciturn.errors import InvalidDocument
-    from taciturn.tables.columns import parse_columns
 
     if named.is_named(source):
         given = {"scale": scale, "columns": columns} | options

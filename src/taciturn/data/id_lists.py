@@ -5,6 +5,7 @@ from the ratings: lists come from elsewhere, or those of the ratings are declare
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,8 @@ import polars as pl
 
 from taciturn.data.ratings import Ratings, filed
 from taciturn.errors import InvalidDocument
+from taciturn.tables.names import ITEM, USER
+from taciturn.tables.whole import id_column, read_table
 
 Ids = Sequence[int] | Sequence[str] | pl.Series
 Places = npt.NDArray[np.int32]
@@ -40,6 +43,25 @@ def with_universe(
         by_user=filed(rows, columns, codes, len(user_ids)),
         timestamps=times,
         preparation=ratings.preparation,
+    )
+
+
+def among_listed(
+    ratings: Ratings, *, users: str | Path | None = None, items: str | Path | None = None
+) -> Ratings:
+    """Ratings among the users and items of public id lists in files; None keeps those rated.
+
+    User ids from a text file are text, so those of a text list are too. A list of items decides
+    whether their ids are numbers.
+    """
+    if users is None and items is None:
+        return ratings
+    return with_universe(
+        ratings,
+        users=None
+        if users is None
+        else id_column(read_table(users, is_typed=False), USER, f"{users}"),
+        items=None if items is None else id_column(read_table(items), ITEM, f"{items}"),
     )
 
 

@@ -19,7 +19,7 @@ import polars as pl
 from taciturn.data.download import Progress, download, file_digest
 from taciturn.data.netflix import read_prize_archive
 from taciturn.data.ratings import Ratings
-from taciturn.data.readers import read_ratings
+from taciturn.data.readers import ROLES, read_ratings
 from taciturn.data.synthetic import PRESETS, synthetic_ratings
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.scale import Scale
@@ -351,7 +351,7 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
         raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
     separator = _SEPARATORS.get(known.member)
     header = None if separator is None else False
-    file = TableFile(str(archive), separator=separator, header=header, content=content)
+    file = TableFile(archive, ROLES, separator=separator, header=header, content=content)
     pieces = list(file.pieces(list(file.places), _ARCHIVE_TYPES))
     if not pieces:
         raise InvalidDocument(f"{archive} has no ratings")

@@ -19,9 +19,15 @@ from taciturn._internal import validate
 from taciturn.data.ratings import Csr, Preparation, Ratings, filed, group
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.scale import Scale
-from taciturn.tables.files import PIECE, TableFile, UnreadableTable
+from taciturn.tables.files import TableFile
 from taciturn.tables.frames import is_path, to_frame
 from taciturn.tables.ids import IdIndex
+from taciturn.tables.names import ITEM, RATING, TIMESTAMP, USER
+from taciturn.tables.opening import UnreadableTable
+from taciturn.tables.text import PIECE
+
+ROLES = (USER, ITEM, RATING, TIMESTAMP)
+"""Columns of a table of ratings, in the order of files without a header and of arrays."""
 
 
 class Duplicates(StrEnum):
@@ -105,7 +111,7 @@ def read_ratings(
     roles = ["user", "item", "rating", *(["timestamp"] if timestamps else [])]
     if item_id_type is not None:
         item_id_type = validate.choice("item_id_type", item_id_type, IdType)
-    file = TableFile(str(source), columns, separator, header) if is_path(source) else None
+    file = TableFile(source, ROLES, columns, separator, header) if is_path(source) else None
     if item_id_type is not None and not (file and file.is_text):
         raise InvalidParameter(
             "item_id_type is for text files; Parquet files, frames and arrays keep their types"
@@ -122,7 +128,7 @@ def read_ratings(
             # Read as text, a rating that is no number is reported as such.
             collected = _collect(_typed(file.pieces(roles), item_id_type), policy)
     else:
-        frame = to_frame(source, columns)
+        frame = to_frame(source, ROLES, columns)
         if timestamps and "timestamp" not in frame.columns:
             raise _no_timestamps()
         collected = _collect(frame.select(roles).iter_slices(PIECE), policy)

@@ -10,7 +10,9 @@ import polars as pl
 from taciturn.errors import InvalidDocument
 from taciturn.model.profiles import Profiles
 from taciturn.release.tables import profiles_from_frame
-from taciturn.tables.columns import ALIASES
+from taciturn.tables.columns import column_of
+from taciturn.tables.names import ITEM, RATING, TITLE, USER
+from taciturn.tables.whole import id_column, read_table
 
 
 def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> Profiles:
@@ -64,7 +66,7 @@ def _from_array(path: Path, ids: str | Path | None, width: int) -> Profiles:
         raise InvalidDocument(
             f"{path} must hold one row of {width} numbers for each item, as the release has"
         )
-    names = id_column(read_table(Path(ids)), "item", str(ids))
+    names = id_column(read_table(ids), ITEM, str(ids))
     if len(names) != len(rows):
         raise InvalidDocument(f"{path} has {len(rows):,} rows, {ids} {len(names):,} ids")
     frame = pl.DataFrame(
@@ -77,77 +79,6 @@ def _from_array(path: Path, ids: str | Path | None, width: int) -> Profiles:
         }
     )
     return profiles_from_frame(frame, "item_id", str(path), width=width)
-
-
-def read_table(path: str | Path, *, is_typed: bool = True) -> pl.DataFrame:
-    """Return a CSV, TSV or Parquet file; without `is_typed` the columns of text stay text."""
-    path = Path(path)
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(4096)
-        if start[:4] == b"PAR1":
-            return pl.read_parquet(path)
-        line = start.split(b"\n", 1)[0]
-        if b"::" in line:
-            return _double_colons(path.read_bytes())
-        separator = max("\t,;|", key=lambda each: line.count(each.encode()))
-        text = pl.read_csv(path, separator=separator, infer_schema=False)
-        return text.select(_typed(column) for column in text) if is_typed else text
-    except OSError as error:
-        raise InvalidDocument(f"cannot read {path}: {error.strerror or error}") from None
-    except Exception:
-        raise InvalidDocument(f"{path} is not a table in CSV or Parquet form") from None
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":
-            raise InvalidDocument(f"{path} is not a table in CSV or Parquet form") from None
-        raise
-
-
-def _typed(column: pl.Series) -> pl.Series:
-    """Return a column of text as numbers, if that is what all of it is; 007 is not."""
-    if column.str.contains(r"^\s*[+-]?0\d").any():
-        return column
-    for kind in (pl.Int64, pl.Float64):
-        numbers = column.str.strip_chars().cast(kind, strict=False)
-        if numbers.null_count() == column.null_count():
-            return numbers
-    return column
-
-
-def _double_colons(content: bytes) -> pl.DataFrame:
-    """Return a table whose fields are separated by two colons, as MovieLens's older files are.
-
-    Without a header, its columns are taken to be id, title and others.
-    """
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
-    rows = [line.split("::") for line in text.splitlines() if line]
-    header = [field.strip().lower() for field in rows[0]]
-    if "title" not in header and "id" not in header:
-        header = ["id", "title", *(f"column_{place}" for place in range(2, len(rows[0])))]
-        rows = [[], *rows]
-    frame = pl.DataFrame(rows[1:], schema=header, orient="row")
-    numbers = frame[header[0]].cast(pl.Int64, strict=False)
-    return frame if numbers.has_nulls() else frame.with_columns(numbers)
-
-
-def find_ids(frame: pl.DataFrame, role: str) -> pl.Series | None:
-    """Return the column of user or item ids of a table, by its usual names, if there is one."""
-    names = {name.strip().lower(): name for name in frame.columns}
-    found = next((names[alias] for alias in ALIASES[role] if alias in names), None)
-    return frame[found] if found is not None else None
-
-
-def id_column(frame: pl.DataFrame, role: str, source: str) -> pl.Series:
-    """Return the column of ids of a table, which may also be called id."""
-    found = find_ids(frame, role)
-    if found is None and "id" in frame.columns:
-        found = frame["id"]
-    if found is None:
-        raise InvalidDocument(f"{source} has no column of {role} ids, such as {role}_id")
-    return found
 
 
 def same_type(ids: pl.Series, like: pl.Series, source: str) -> pl.Series:
@@ -172,10 +103,10 @@ def same_type(ids: pl.Series, like: pl.Series, source: str) -> pl.Series:
 def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
     """Return one person's ratings by item id, from a table with an item and a rating column."""
     frame = read_table(path)
-    items, values = id_column(frame, "item", str(path)), find_ids(frame, "rating")
+    items, values = id_column(frame, ITEM, str(path)), column_of(frame, RATING)
     if values is None:
         raise InvalidDocument(f"{path} has no column of ratings, such as rating")
-    people = find_ids(frame, "user")
+    people = column_of(frame, USER)
     if people is not None and people.n_unique() > 1:
         raise InvalidDocument(f"{path} has ratings of several users; keep those of one person")
     if len(frame) == 0:
@@ -191,13 +122,12 @@ def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
 def read_titles(path: str | Path, ids: pl.Series) -> dict[object, str]:
     """Return titles by item id from a table with an id and a title column."""
     frame = read_table(path)
-    names = {name.strip().lower(): name for name in frame.columns}
-    title = next((names[name] for name in ("title", "name", "titles") if name in names), None)
-    if title is None:
+    titles = column_of(frame, TITLE)
+    if titles is None:
         raise InvalidDocument(f"{path} has no column title")
-    keys = same_type(id_column(frame, "item", str(path)), ids, str(path))
+    keys = same_type(id_column(frame, ITEM, str(path)), ids, str(path))
     try:
-        texts = frame[title].cast(pl.String)
+        texts = titles.cast(pl.String)
     except pl.exceptions.PolarsError:
         raise InvalidDocument(f"the titles in {path} must be text") from None
     return dict(zip(keys.to_list(), texts.to_list(), strict=True))

@@ -1,1 +1,5 @@
-"""One reader of tables: text, Parquet, Arrow and frames; columns and ids."""
+"""The one table reader: text, Parquet, Arrow and frames; columns and ids.
+
+It knows nothing of ratings: callers pass the roles that they look for, so training, serving and id
+lists read their files by the same rules.
+"""

@@ -1,32 +1,37 @@
-"""Ratings that are in memory already, as one polars table with the columns of their roles."""
+"""Tables that are in memory already, as one polars table with the columns of their roles."""
 
 import os
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import polars as pl
 
 from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.tables.columns import ROLES, find_columns
+from taciturn.tables.columns import Roles, find_columns
 
 
-def is_path(source: object) -> bool:
-    """Return whether `source` names files rather than holding data."""
+def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Whether `source` names files rather than holding data."""
     return isinstance(source, str | os.PathLike)
 
 
-def to_frame(source: Any, columns: dict[str, str] | None) -> pl.DataFrame:
-    """Return a frame, Arrow object, sparse matrix or tuple of arrays as a table by role."""
+def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -> pl.DataFrame:
+    """Table by role from a frame, Arrow object, sparse matrix or tuple of arrays.
+
+    Arrays come in the order of the roles. The rows, columns and values of a sparse matrix are the
+    first three roles.
+    """
+    order = [role.name for role in roles]
     if isinstance(source, tuple | list):
-        if len(source) not in (3, 4):
+        least = sum(role.is_required for role in roles)
+        if not least <= len(source) <= len(roles):
             raise InvalidParameter(
-                f"give three arrays, users, items and ratings, or four with timestamps; got "
-                f"{len(source)}"
+                f"give {least} to {len(roles)} arrays ({', '.join(order)}), got {len(source)}"
             )
-        return _table(dict(zip(ROLES, source, strict=False)))
+        return _table(dict(zip(order, source, strict=False)))
     if hasattr(source, "tocoo"):
         coo = source.tocoo()
-        return _table({"user": coo.row, "item": coo.col, "rating": coo.data})
+        return _table(dict(zip(order, (coo.row, coo.col, coo.data), strict=False)))
     if isinstance(source, pl.LazyFrame):
         try:
             source = source.collect()
@@ -35,20 +40,19 @@ def to_frame(source: Any, columns: dict[str, str] | None) -> pl.DataFrame:
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
         # Column by column through NumPy: unlike the Arrow route it needs no pyarrow.
         names = {str(name): name for name in source.columns}
-        found = vars(find_columns(list(names), columns))
-        chosen = {role: names[name] for role, name in found.items() if name is not None}
-        return _table({role: source[name].to_numpy() for role, name in chosen.items()})
+        found = find_columns(list(names), roles, columns)
+        return _table({role: source[names[name]].to_numpy() for role, name in found.items()})
     if not isinstance(source, pl.DataFrame):
         source = _from_arrow(source)
-    found = vars(find_columns(source.columns, columns))
-    return pl.DataFrame({role: source[name] for role, name in found.items() if name is not None})
+    found = find_columns(source.columns, roles, columns)
+    return pl.DataFrame({role: source[name] for role, name in found.items()})
 
 
 def _from_arrow(source: object) -> pl.DataFrame:
     if not hasattr(source, "__arrow_c_stream__"):
         raise InvalidParameter(
-            f"cannot read ratings from {type(source).__name__}; give a path, a data frame, an "
-            "Arrow table, a sparse matrix or three arrays"
+            f"cannot read a table from {type(source).__name__}; give a path, a data frame, an "
+            "Arrow table, a sparse matrix or arrays"
         )
     try:
         return pl.DataFrame(source)
@@ -59,7 +63,7 @@ def _from_arrow(source: object) -> pl.DataFrame:
 def _table(columns: dict[str, Any]) -> pl.DataFrame:
     series = {role: _series(role, column) for role, column in columns.items()}
     if len({len(each) for each in series.values()}) > 1:
-        raise InvalidParameter("users, items and ratings must have the same length")
+        raise InvalidParameter(f"the arrays ({', '.join(series)}) must have the same length")
     return pl.DataFrame(series)
 
 
@@ -83,7 +87,7 @@ def _series(role: str, values: object) -> pl.Series:
 
 
 def _is_missing(cell: object) -> bool:
-    """Return whether a cell of an object array stands for nothing: None, NaN or pandas's NA."""
+    """Whether a cell of an object array is missing: None, NaN or pandas's NA."""
     return (
         cell is None
         or type(cell).__name__ == "NAType"

@@ -1,0 +1,137 @@
+"""Small tables: read by the rules of training data, whatever form they come in."""
+
+import bz2
+import gzip
+import lzma
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from taciturn.data.id_lists import among_listed
+from taciturn.errors import InvalidDocument
+from taciturn.recommend.tables import own_ratings, read_titles
+from taciturn.tables.names import ITEM, USER
+from taciturn.tables.whole import id_column, read_table
+from tests.solvers.helpers import random_ratings
+
+
+def zipped(path: Path, content: bytes) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inside", content)
+
+
+WRITERS: dict[str, Callable[[Path, bytes], Any]] = {
+    "": lambda path, content: path.write_bytes(content),
+    ".gz": lambda path, content: path.write_bytes(gzip.compress(content)),
+    ".bz2": lambda path, content: path.write_bytes(bz2.compress(content)),
+    ".xz": lambda path, content: path.write_bytes(lzma.compress(content)),
+    ".zip": zipped,
+}
+
+
+@pytest.fixture(params=WRITERS)
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, str], Path]:
+    """Write a text under a name, plain or compressed."""
+
+    def write(name: str, text: str, encoding: str = "utf-8") -> Path:
+        path = tmp_path / f"{name}{request.param}"
+        WRITERS[request.param](path, text.encode(encoding))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";", "|", " ", "::"])
+def test_compressed_tables_are_read_like_plain_ones(written: Any, separator: str) -> None:
+    rows = [("user_id", "item_id"), ("bob", "7"), ("ann", "8")]
+    path = written("seen.csv", "\n".join(separator.join(row) for row in rows) + "\n")
+    assert read_table(path).to_dict(as_series=False) == {
+        "user_id": ["bob", "ann"],
+        "item_id": [7, 8],
+    }
+
+
+def test_a_compressed_id_list_is_read_like_a_plain_one(written: Any) -> None:
+    ratings = random_ratings(3, users=8, items=6)
+    items = written("items.csv", "\n".join(["item_id", *map(str, range(100, 120))]) + "\n")
+    users = written("users.txt", "\n".join(["user id", *map(str, range(20))]) + "\n")
+    wide = among_listed(ratings, users=users, items=items)
+    assert wide.shape == (20, 20)
+    assert wide.user_ids.dtype == pl.String and wide.item_ids.dtype == pl.Int64
+
+
+def test_compressed_titles_are_read_like_plain_ones(written: Any) -> None:
+    ids = pl.Series([10, 13])
+    named = written("titles.csv", 'movieId,title\n10,"Ten, the film"\n13,Thirteen\n')
+    assert read_titles(named, ids) == {10: "Ten, the film", 13: "Thirteen"}
+    old = written("movies.dat", '10::"Am\u00e9lie": a film::x\n13::B::y\n', "latin-1")
+    assert read_titles(old, ids) == {10: '"Am\u00e9lie": a film', 13: "B"}
+
+
+def test_compressed_ratings_of_ones_own_are_read_like_plain_ones(written: Any) -> None:
+    path = written("own.csv", "movieId;stars\n10;5\n13;2.5\n")
+    assert own_ratings(path, pl.Series([10])) == {10: 5.0, 13: 2.5}
+
+
+def test_ids_in_an_old_file_without_a_header_are_its_first_column(tmp_path: Path) -> None:
+    (tmp_path / "movies.dat").write_text("1::Heat: the film::Crime\n12::NA::Drama\n")
+    frame = read_table(tmp_path / "movies.dat")
+    assert id_column(frame, ITEM, "movies.dat").to_list() == [1, 12]
+    assert frame["title"].to_list() == ["Heat: the film", None]
+
+
+def test_a_single_column_needs_no_separator(tmp_path: Path) -> None:
+    for header in ("item_id", "item id", '"Item ID"', "id"):
+        (tmp_path / "ids.csv").write_text(f"{header}\n7\n8\n")
+        ids = id_column(read_table(tmp_path / "ids.csv"), ITEM, "ids.csv")
+        assert ids.to_list() == [7, 8]
+
+
+def test_a_table_without_rows_keeps_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("user_id,item_id\n")
+    frame = read_table(tmp_path / "none.csv")
+    assert frame.columns == ["user_id", "item_id"] and len(frame) == 0
+
+
+def test_parquet_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+    pl.DataFrame({"item_id": [7]}).write_parquet(tmp_path / "ids")
+    assert read_table(tmp_path / "ids")["item_id"].to_list() == [7]
+
+
+def test_text_ids_stay_text_where_numbers_are_not_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "users.csv").write_text("user_id\n7\n8\n")
+    assert read_table(tmp_path / "users.csv", is_typed=False)["user_id"].to_list() == ["7", "8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("none.csv", None, "no such file"),
+        ("empty.csv", b"", "is empty"),
+        ("latin.csv", "item_id,title\n1,\u00c9\n".encode("latin-1"), "UTF-8"),
+        ("ragged.csv", b"item_id,title\n1,2,3\n", "number of fields"),
+        ("quotes.csv", b'item_id,title\n1,"a\n2,b"\n', "line break"),
+        ("long.dat", b"id::title\n1::a::b\n", "more fields"),
+        ("noise.gz", b"\x1f\x8bnoise", "damaged"),
+        ("noise.zip", b"noise", "as a table"),
+        ("noise.parquet", b"PAR1 noise", "as a table"),
+    ],
+)
+def test_an_unreadable_table_is_named(
+    tmp_path: Path, name: str, content: bytes | None, words: str
+) -> None:
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(InvalidDocument, match=words) as error:
+        read_table(tmp_path / name)
+    assert name in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_table_without_ids_is_told_what_to_name(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("one,two\n1,2\n")
+    with pytest.raises(InvalidDocument, match=r"a\.csv has no column of user ids.*user_id"):
+        id_column(read_table(tmp_path / "a.csv"), USER, "a.csv")
