@@ -12,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from taciturn.data import load
+from taciturn.data.options import Duplicates, ReadingOptions
 from taciturn.data.readers import read_ratings
 from taciturn.errors import InvalidDocument, InvalidParameter, TaciturnError
 from tests.data.helpers import (
@@ -30,21 +32,21 @@ from tests.data.helpers import (
 
 def test_the_scale_must_be_declared() -> None:
     with pytest.raises(InvalidParameter, match="declared"):
-        read_ratings(FRAME, scale=None)
+        load(FRAME, scale=None)
 
 
 def test_values_outside_the_scale() -> None:
     with pytest.raises(InvalidDocument, match="2 of 5 ratings are not on the scale 2:4"):
-        read_ratings(FRAME, scale="2:4")
-    clipped = read_ratings(FRAME, scale="2:4", outside="clip")
+        load(FRAME, scale="2:4")
+    clipped = load(FRAME, scale="2:4", outside="clip")
     assert as_dict(clipped) == {pair: min(max(v, 2), 4) for pair, v in EXPECTED.items()}
-    dropped = read_ratings(FRAME, scale="2:4", outside="drop")
+    dropped = load(FRAME, scale="2:4", outside="drop")
     assert as_dict(dropped) == {pair: v for pair, v in EXPECTED.items() if 2 <= v <= 4}
     check_structure(dropped)
     with pytest.raises(InvalidDocument, match="1 of 1"):
-        read_ratings(([1], [1], [2.5]), scale="1:5:1")
+        load(([1], [1], [2.5]), scale="1:5:1")
     with pytest.raises(InvalidDocument, match="no ratings"):
-        read_ratings(FRAME, scale="8:9", outside="drop")
+        load(FRAME, scale="8:9", outside="drop")
 
 
 @pytest.mark.parametrize("role", ["user_id", "item_id", "rating"])
@@ -53,36 +55,36 @@ def test_missing_values(role: str) -> None:
         pl.when(pl.int_range(pl.len()) == 1).then(None).otherwise(pl.col(role)).alias(role)
     )
     with pytest.raises(InvalidDocument, match=f"1 rows have no {role.removesuffix('_id')}"):
-        read_ratings(holes, scale="1:5")
+        load(holes, scale="1:5")
     rest = {(u, i): v for n, ((u, i), v) in enumerate(EXPECTED.items()) if n != 1}
-    assert as_dict(read_ratings(holes, scale="1:5", missing="drop")) == rest
+    assert as_dict(load(holes, scale="1:5", missing="drop")) == rest
     not_a_number = ([1, 2], [1, 2], [np.nan, 3.0])
     with pytest.raises(InvalidDocument, match="1 rows have no rating"):
-        read_ratings(not_a_number, scale="1:5")
-    assert len(read_ratings(not_a_number, scale="1:5", missing="drop")) == 1
+        load(not_a_number, scale="1:5")
+    assert len(load(not_a_number, scale="1:5", missing="drop")) == 1
 
 
 def test_missing_values_in_text(tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text("user,item,rating\n1,1,3\n2,,4\nNA,3,4\n3,3,\n")
     with pytest.raises(InvalidDocument, match="missing=drop"):
-        read_ratings(file, scale="1:5")
-    assert as_dict(read_ratings(file, scale="1:5", missing="drop")) == {("1", "1"): 3.0}
+        load(file, scale="1:5")
+    assert as_dict(load(file, scale="1:5", missing="drop")) == {("1", "1"): 3.0}
 
 
 def test_duplicates() -> None:
     triples = ([1, 1, 2, 1, 2], [7, 7, 7, 8, 7], [1, 4, 5, 3, 2])
     with pytest.raises(InvalidDocument, match="2 ratings repeat"):
-        read_ratings(triples, scale="1:5:1")
-    last = read_ratings(triples, scale="1:5:1", duplicates="last")
+        load(triples, scale="1:5:1")
+    last = load(triples, scale="1:5:1", duplicates="last")
     assert as_dict(last) == {(1, 7): 4, (1, 8): 3, (2, 7): 2}
-    mean = read_ratings(triples, scale="1:5:1", duplicates="mean")
+    mean = load(triples, scale="1:5:1", duplicates="mean")
     assert as_dict(mean) == {(1, 7): 2.5, (1, 8): 3, (2, 7): 3.5}
     assert mean.scale.step is None
     for ratings in (last, mean):
         check_structure(ratings)
     timed = (*triples, [9, 1, 1, 1, 2])
-    newest = read_ratings(timed, scale="1:5:1", duplicates="last", timestamps=True)
+    newest = load(timed, scale="1:5:1", duplicates="last", timestamps=True)
     assert as_dict(newest) == {(1, 7): 1, (1, 8): 3, (2, 7): 2}
     assert newest.timestamps.tolist() == [9, 1, 2]
 
@@ -98,18 +100,18 @@ def test_duplicates() -> None:
     ids=["numbers", "dates", "moments", "text"],
 )
 def test_timestamps_follow_their_ratings(times: Any) -> None:
-    ratings = read_ratings((USERS, ITEMS, VALUES, times), scale="1:5", timestamps=True)
+    ratings = load((USERS, ITEMS, VALUES, times), scale="1:5", timestamps=True)
     order = np.argsort(ratings.timestamps)
     values = ratings.values()[order]
     assert values.tolist() == VALUES[::-1]
-    assert read_ratings((USERS, ITEMS, VALUES, times), scale="1:5").timestamps is None
+    assert load((USERS, ITEMS, VALUES, times), scale="1:5").timestamps is None
 
 
 def test_missing_timestamps_are_an_error() -> None:
     with pytest.raises(InvalidDocument, match="no column of timestamps"):
-        read_ratings((USERS, ITEMS, VALUES), scale="1:5", timestamps=True)
+        load((USERS, ITEMS, VALUES), scale="1:5", timestamps=True)
     with pytest.raises(InvalidDocument, match="timestamp"):
-        read_ratings((USERS, ITEMS, VALUES, ["x"] * 5), scale="1:5", timestamps=True)
+        load((USERS, ITEMS, VALUES, ["x"] * 5), scale="1:5", timestamps=True)
 
 
 @pytest.mark.parametrize(
@@ -122,13 +124,13 @@ def test_missing_timestamps_are_an_error() -> None:
 )
 def test_empty_input(source: Any) -> None:
     with pytest.raises(InvalidDocument, match="no ratings"):
-        read_ratings(source, scale="1:5")
+        load(source, scale="1:5")
 
 
 def test_one_user_one_item() -> None:
-    assert as_dict(read_ratings(([7], ["x"], [3]), scale="1:5")) == {(7, "x"): 3}
-    assert len(read_ratings(([7] * 3, [1, 2, 3], [3, 3, 3]), scale="1:5")) == 3
-    assert len(read_ratings(([1, 2, 3], [7] * 3, [3, 3, 3]), scale="1:5")) == 3
+    assert as_dict(load(([7], ["x"], [3]), scale="1:5")) == {(7, "x"): 3}
+    assert len(load(([7] * 3, [1, 2, 3], [3, 3, 3]), scale="1:5")) == 3
+    assert len(load(([1, 2, 3], [7] * 3, [3, 3, 3]), scale="1:5")) == 3
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_one_user_one_item() -> None:
 )
 def test_other_input_is_refused(source: Any) -> None:
     with pytest.raises(TaciturnError) as caught:
-        read_ratings(source, scale="1:5")
+        load(source, scale="1:5")
     assert "\n" not in str(caught.value)
 
 
@@ -176,7 +178,7 @@ def test_other_input_is_refused(source: Any) -> None:
 def test_broken_files_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidDocument) as caught:
-        read_ratings(tmp_path / name, scale="1:5")
+        load(tmp_path / name, scale="1:5")
     message = str(caught.value)
     assert "\n" not in message and "good" not in message  # nothing of the content is quoted
 
@@ -194,18 +196,18 @@ def test_broken_files_are_refused(tmp_path: Path, name: str, content: bytes) -> 
 def test_lines_whose_fields_are_shifted_are_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(InvalidDocument):
-        read_ratings(tmp_path / "a.csv", scale="0:5")
+        load(tmp_path / "a.csv", scale="0:5")
 
 
 def test_a_name_with_brackets_is_a_name(tmp_path: Path) -> None:
     (tmp_path / "r[1].csv").write_text("user,item,rating\n7,8,3\n")
     (tmp_path / "r1.csv").write_text("user,item,rating\n1,1,1\n2,2,2\n")
-    assert as_dict(read_ratings(tmp_path / "r[1].csv", scale="1:5")) == {("7", "8"): 3.0}
+    assert as_dict(load(tmp_path / "r[1].csv", scale="1:5")) == {("7", "8"): 3.0}
     folder = tmp_path / "d[1]*"
     folder.mkdir()
     FRAME.write_parquet(folder / "a[0].parquet")
-    check(read_ratings(folder, scale="1:5"))
-    check(read_ratings(folder / "a[0].parquet", scale="1:5"))
+    check(load(folder, scale="1:5"))
+    check(load(folder / "a[0].parquet", scale="1:5"))
 
 
 @pytest.mark.parametrize("content", ["alice@x.org,Date,4\nbob@x.org,Night,3\n", "u,secret,NA\n"])
@@ -213,27 +215,27 @@ def test_a_first_line_is_never_quoted(tmp_path: Path, content: str) -> None:
     (tmp_path / "a.csv").write_text(content)
     for options in ({}, {"columns": {"user": "who"}}, {"header": True}):
         try:
-            read_ratings(tmp_path / "a.csv", scale="1:5", **options)
+            load(tmp_path / "a.csv", scale="1:5", **options)
         except TaciturnError as error:
             assert not any(word in str(error) for word in ("alice", "Date", "secret"))
 
 
 def test_ids_that_do_not_fit_a_number_are_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"user,item,rating\n{2**64 - 1},1e5,3\n{10**21},100000,4\n")
-    ratings = read_ratings(tmp_path / "a.csv", scale="1:5")
+    ratings = load(tmp_path / "a.csv", scale="1:5")
     assert ratings.user_ids.to_list() == sorted([str(2**64 - 1), str(10**21)])
     assert ratings.item_ids.to_list() == ["100000", "1e5"]
 
 
 def test_leading_zeros_are_kept(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,item,rating\n007,0,3\n7,10,4\n")
-    ratings = read_ratings(tmp_path / "a.csv", scale="1:5")
+    ratings = load(tmp_path / "a.csv", scale="1:5")
     assert as_dict(ratings) == {("007", "0"): 3.0, ("7", "10"): 4.0}
 
 
 def test_the_separator_is_found_outside_quotes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('user_id,item_id,rating,"title::x"\n1,2,3,"a::b"\n')
-    assert as_dict(read_ratings(tmp_path / "a.csv", scale="1:5")) == {("1", "2"): 3.0}
+    assert as_dict(load(tmp_path / "a.csv", scale="1:5")) == {("1", "2"): 3.0}
 
 
 def test_missing_ids_in_pandas_can_be_dropped() -> None:
@@ -245,13 +247,13 @@ def test_missing_ids_in_pandas_can_be_dropped() -> None:
     )
     for frame, user in ((numbers, 1), (words, "a")):
         with pytest.raises(InvalidDocument, match="1 rows have no user"):
-            read_ratings(frame, scale="1:5")
-        assert as_dict(read_ratings(frame, scale="1:5", missing="drop")) == {(user, 1): 3.0}
+            load(frame, scale="1:5")
+        assert as_dict(load(frame, scale="1:5", missing="drop")) == {(user, 1): 3.0}
 
 
 def test_whether_there_were_duplicates_does_not_show_in_the_scale() -> None:
     for users in ([1, 1], [1, 2]):
-        ratings = read_ratings((users, [7, 7], [1, 4]), scale="1:5:1", duplicates="mean")
+        ratings = load((users, [7, 7], [1, 4]), scale="1:5:1", duplicates="mean")
         assert str(ratings.scale) == "1:5"
 
 
@@ -264,7 +266,7 @@ def test_broken_archives_of_ones_own(tmp_path: Path) -> None:
         broken[place] ^= 0xFF
         (tmp_path / "b.zip").write_bytes(broken)
         try:
-            read_ratings(tmp_path / "b.zip", scale="1:5", duplicates="last")
+            load(tmp_path / "b.zip", scale="1:5", duplicates="last")
         except TaciturnError as error:
             assert "\n" not in str(error)
 
@@ -272,23 +274,42 @@ def test_broken_archives_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize("options", [{"scale": 5}, {"scale": (1, 5)}, {"columns": ["a"]}])
 def test_options_of_the_wrong_type_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(TaciturnError):
-        read_ratings(FRAME, **({"scale": "1:5"} | options))
+        load(FRAME, **({"scale": "1:5"} | options))
+
+
+@pytest.mark.parametrize("name", ["foo", "Scale", "fetch"])
+def test_an_unknown_option_is_refused_by_name(name: str) -> None:
+    for source in (FRAME, "synthetic:10k"):
+        with pytest.raises(InvalidParameter, match=f"no reading option '{name}'.*outside"):
+            load(source, **{name: 1})
+
+
+def test_options_are_checked_when_they_are_built() -> None:
+    options = ReadingOptions.of(scale="1:5", columns="user=a,item=b", duplicates="last")
+    assert str(options.scale) == "1:5" and options.duplicates is Duplicates.LAST
+    assert options.columns == {"user": "a", "item": "b"}
+    for bad in ({"scale": "5:1"}, {"duplicates": "all"}, {"columns": "user"}, {"outside": None}):
+        with pytest.raises(InvalidParameter):
+            ReadingOptions.of(**bad)
 
 
 def test_absent_and_odd_paths_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    options = ReadingOptions.of(scale="1:5")
     for path in ("absent.csv", "absent.parquet", "a\0b", "x" * 300, tmp_path / "empty", "*.absent"):
         with pytest.raises(InvalidDocument):
-            read_ratings(path, scale="1:5")
+            load(path, scale="1:5")
+        with pytest.raises(InvalidDocument):
+            read_ratings(path, options)
     with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
         archive.writestr("a.csv", "1,2,3")
         archive.writestr("b.csv", "1,2,3")
     with pytest.raises(InvalidDocument, match="2 files"):
-        read_ratings(tmp_path / "two.zip", scale="1:5")
+        load(tmp_path / "two.zip", scale="1:5")
 
 
 def test_ratings_cannot_be_changed() -> None:
-    ratings = read_ratings(FRAME, scale="1:5")
+    ratings = load(FRAME, scale="1:5")
     with pytest.raises(FrozenInstanceError):
         ratings.scale = None  # type: ignore[misc, assignment]
     with pytest.raises(ValueError, match="read-only"):
@@ -296,7 +317,7 @@ def test_ratings_cannot_be_changed() -> None:
 
 
 def test_ratings_show_nothing_of_themselves() -> None:
-    assert repr(read_ratings(FRAME, scale="1:5")) == "Ratings(scale=1:5)"
+    assert repr(load(FRAME, scale="1:5")) == "Ratings(scale=1:5)"
 
 
 @given(st.binary(max_size=200))
@@ -305,7 +326,7 @@ def test_any_bytes_are_read_or_refused(tmp_path: Path, content: bytes) -> None:
     for name in ("fuzz.csv", "fuzz.parquet", "fuzz.csv.gz"):
         (tmp_path / name).write_bytes(content)
         try:
-            check_structure(read_ratings(tmp_path / name, scale="1:5", duplicates="last"))
+            check_structure(load(tmp_path / name, scale="1:5", duplicates="last"))
         except TaciturnError as error:
             assert "\n" not in str(error)
 
@@ -323,6 +344,6 @@ def test_any_table_is_read_or_refused(tmp_path: Path, rows: list[list[str]], by:
     (tmp_path / "fuzz.csv").write_text("\n".join(by.join(row) for row in rows), encoding="utf-8")
     options = {"duplicates": "mean", "missing": "drop", "outside": "clip"}
     try:
-        check_structure(read_ratings(tmp_path / "fuzz.csv", scale="1:5", **options))
+        check_structure(load(tmp_path / "fuzz.csv", scale="1:5", **options))
     except TaciturnError as error:
         assert "\n" not in str(error)

@@ -13,7 +13,6 @@ import pytest
 from scipy import sparse
 
 from taciturn.data import load
-from taciturn.data.readers import read_ratings
 from taciturn.errors import InvalidParameter, TaciturnError
 from tests.data.helpers import (
     FRAME,
@@ -34,8 +33,8 @@ def test_text_with_any_separator(tmp_path: Path, separator: str, header: bool) -
     file = tmp_path / "ratings.txt"
     file.write_text(text(separator, header))
     if header:
-        check_text(read_ratings(file, scale="1:5"))
-    check_text(read_ratings(str(file), scale="1:5:1", separator=separator, header=header))
+        check_text(load(file, scale="1:5"))
+    check_text(load(str(file), scale="1:5:1", separator=separator, header=header))
 
 
 def test_compressed_text(tmp_path: Path) -> None:
@@ -47,7 +46,7 @@ def test_compressed_text(tmp_path: Path) -> None:
         archive.writestr("a.csv", content)
     (tmp_path / "a.csv.zst").write_bytes(ZSTANDARD)
     for file in tmp_path.iterdir():
-        check_text(read_ratings(file, scale="1:5"))
+        check_text(load(file, scale="1:5"))
 
 
 # `text(",")` compressed with the zstd command.
@@ -62,7 +61,7 @@ def test_windows_lines_quotes_and_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     quoted = text(",").replace("user_id", '"user_id"').replace("\n", "\r\n")
     file.write_bytes(b"\xef\xbb\xbf" + quoted.encode())
-    check_text(read_ratings(file, scale="1:5"))
+    check_text(load(file, scale="1:5"))
 
 
 def test_parquet_files_folders_and_globs(tmp_path: Path) -> None:
@@ -70,9 +69,9 @@ def test_parquet_files_folders_and_globs(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     FRAME[2:].write_parquet(tmp_path / "more" / "b.parquet")
     FRAME.write_parquet(tmp_path / "whole.pq")
-    check(read_ratings(tmp_path, scale="1:5"))
-    check(read_ratings(tmp_path / "whole.pq", scale="1:5"))
-    check(read_ratings(f"{tmp_path}/**/*.parquet", scale="1:5"))
+    check(load(tmp_path, scale="1:5"))
+    check(load(tmp_path / "whole.pq", scale="1:5"))
+    check(load(f"{tmp_path}/**/*.parquet", scale="1:5"))
 
 
 def test_frames_and_arrays() -> None:
@@ -97,13 +96,13 @@ def test_frames_and_arrays() -> None:
         tuple(np.array(column) for column in (USERS, ITEMS, VALUES)),
         (pl.Series(USERS), np.array(ITEMS, dtype=np.uint8), VALUES),
     ):
-        check(read_ratings(source, scale="1:5"))
+        check(load(source, scale="1:5"))
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
 def test_sparse_matrices(kind: Any) -> None:
     matrix = kind((VALUES, (USERS, ITEMS)), shape=(4, 31))
-    check(read_ratings(matrix, scale="1:5"))
+    check(load(matrix, scale="1:5"))
 
 
 def test_pandas_text_needs_no_pyarrow() -> None:
@@ -114,9 +113,9 @@ def test_pandas_text_needs_no_pyarrow() -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None\n"
         "import pandas as pd\n"
-        "from taciturn.data.readers import read_ratings\n"
+        "from taciturn.data import load\n"
         "frame = pd.DataFrame({'user': ['b', 'a'], 'item': ['x', 'y'], 'rating': [1, 2]})\n"
-        "assert read_ratings(frame, scale='1:5').user_ids.to_list() == ['a', 'b']\n"
+        "assert load(frame, scale='1:5').user_ids.to_list() == ['a', 'b']\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -136,20 +135,20 @@ def test_usual_names_are_understood(names: tuple[str, str, str]) -> None:
     columns = {"User-ID": "user"} if names[0] == "User-ID" else {}
     frame = pl.DataFrame(dict(zip(names, (USERS, ITEMS, VALUES), strict=True)))
     chosen = {role: name for name, role in columns.items()} or None
-    check(read_ratings(frame, scale="1:5", columns=chosen))
+    check(load(frame, scale="1:5", columns=chosen))
 
 
 def test_columns_can_be_named() -> None:
     frame = FRAME.rename({"user_id": "who", "item_id": "what", "rating": "how"})
     columns = {"user": "who", "item": "what", "rating": "how"}
-    check(read_ratings(frame, scale="1:5", columns=columns))
+    check(load(frame, scale="1:5", columns=columns))
     check(load(frame, scale="1:5", columns="user=who, item=what, rating=how"))
     for bad in ("user", "user=", "user=who,user=what", ""):
         with pytest.raises(InvalidParameter):
             load(frame, scale="1:5", columns=bad)
     for bad in ({"user": "nobody"}, {"person": "who"}, columns | {"user": "what"}, {}):
         with pytest.raises(TaciturnError):
-            read_ratings(frame, scale="1:5", columns=bad)
+            load(frame, scale="1:5", columns=bad)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +162,7 @@ def test_columns_can_be_named() -> None:
 )
 def test_ids_keep_their_type(ids: list[Any], expected: Any) -> None:
     series = pl.Series(ids, dtype=expected)
-    ratings = read_ratings((series, ITEMS, VALUES), scale="1:5", duplicates="last")
+    ratings = load((series, ITEMS, VALUES), scale="1:5", duplicates="last")
     assert ratings.user_ids.dtype == expected
     assert ratings.user_ids.to_list() == sorted(set(ids))
     assert as_dict(ratings) == dict(zip(zip(ids, ITEMS, strict=True), VALUES, strict=True))
@@ -174,7 +173,7 @@ def test_ids_that_turn_into_text_late_are_text(tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     rows = [f"{n},{n % 7},3" for n in range(20_000)] + ["abc,x,3"]
     file.write_text("user,item,rating\n" + "\n".join(rows))
-    ratings = read_ratings(file, scale="1:5")
+    ratings = load(file, scale="1:5")
     assert ratings.user_ids.dtype == pl.String and len(ratings) == 20_001
 
 
@@ -185,9 +184,9 @@ def test_long_input_comes_in_pieces() -> None:
     random = np.random.default_rng(0)
     users, items = random.permutation(count), random.integers(0, 50, count)
     values = random.integers(1, 6, count)
-    near = read_ratings((users, items, values), scale="1:5:1")
-    far = read_ratings((users * 10**12, items, values), scale="1:5:1")
-    words = read_ratings((pl.Series(users).cast(pl.String), items, values), scale="1:5:1")
+    near = load((users, items, values), scale="1:5:1")
+    far = load((users * 10**12, items, values), scale="1:5:1")
+    words = load((pl.Series(users).cast(pl.String), items, values), scale="1:5:1")
     assert len(near) == len(far) == len(words) == count
     assert near.by_user.codes.tolist() == far.by_user.codes.tolist()
     assert near.by_item.starts.tolist() == words.by_item.starts.tolist()

@@ -13,6 +13,7 @@ import pytest
 from taciturn.data import load
 from taciturn.data.named import NAMED_SETS, PaperSlice, is_named, load_named
 from taciturn.data.netflix import read_prize_archive
+from taciturn.data.options import ReadingOptions
 from taciturn.errors import InvalidDocument, InvalidParameter
 
 # Counts as the data sets' own descriptions give them.
@@ -101,7 +102,7 @@ def test_the_prize_archive(data_folder: Path) -> None:
         (9, 8, 1),
     ]
     with pytest.warns(UserWarning, match="official"):
-        ratings = load_named("netflix", timestamps=True)
+        ratings = load_named("netflix", ReadingOptions(timestamps=True))
     assert len(ratings) == 3 and ratings.timestamps.min() == 1072828800
 
 
@@ -163,7 +164,7 @@ def test_policies_reach_named_sets(data_folder: Path) -> None:
 
 @pytest.mark.parametrize(
     "option",
-    [{"scale": "1:5"}, {"columns": "user=a"}, {"separator": ","}, {"foo": 1}],
+    [{"scale": "1:5"}, {"columns": "user=a"}, {"separator": ","}, {"header": False}],
 )
 def test_named_sets_refuse_what_they_bring(option: dict[str, object]) -> None:
     with pytest.raises(InvalidParameter, match="brings its own"):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
+from taciturn.data import load
 from taciturn.data.ratings import Ratings
-from taciturn.data.readers import read_ratings
 from taciturn.data.splits import (
     _uniform,
     k_fold,
@@ -49,7 +49,7 @@ def test_removing_a_rating_moves_no_other() -> None:
     keep = np.ones(len(RATINGS), dtype=bool)
     keep[len(RATINGS) // 3] = False
     # Read anew, so that users and items left without ratings are gone and indices shift.
-    fewer = read_ratings(RATINGS.select(keep).to_frame(), scale=RATINGS.scale)
+    fewer = load(RATINGS.select(keep).to_frame(), scale=RATINGS.scale)
     gone = pairs(RATINGS) - pairs(fewer)
     for before, after in (
         (random_split(RATINGS, 0.2, 1), random_split(fewer, 0.2, 1)),
@@ -72,7 +72,7 @@ def test_coins_are_fair_and_independent() -> None:
 
 
 def test_stratified_is_exact_for_every_user() -> None:
-    hundred = read_ratings(([1] * 100, list(range(100)), [3] * 100), scale="1:5")
+    hundred = load(([1] * 100, list(range(100)), [3] * 100), scale="1:5")
     assert len(stratified_split(hundred, 0.29)[1]) == 29
     _, test = stratified_split(RATINGS, 0.25)
     counts = np.diff(RATINGS.by_user.starts)
@@ -91,7 +91,7 @@ def test_last_ratings_are_left_out() -> None:
     users = [1, 1, 1, 2, 2, 3]
     items = [1, 2, 3, 1, 2, 1]
     times = [30, 10, 20, 5, 6, 1]
-    ratings = read_ratings((users, items, [3] * 6, times), scale="1:5", timestamps=True)
+    ratings = load((users, items, [3] * 6, times), scale="1:5", timestamps=True)
     train, test = leave_last_out(ratings)
     check_partition(ratings, train, test)
     assert {(u, i) for u, i, _ in pairs(test)} == {(1, 1), (2, 2)}
@@ -104,8 +104,8 @@ def test_last_ratings_are_left_out() -> None:
 
 def test_a_split_does_not_depend_on_the_order_of_rows() -> None:
     frame = RATINGS.to_frame()
-    shuffled = read_ratings(frame.sample(fraction=1, shuffle=True, seed=1), scale=RATINGS.scale)
-    compact = read_ratings(frame, scale=RATINGS.scale)
+    shuffled = load(frame.sample(fraction=1, shuffle=True, seed=1), scale=RATINGS.scale)
+    compact = load(frame, scale=RATINGS.scale)
     assert pairs(random_split(shuffled, 0.1)[1]) == pairs(random_split(compact, 0.1)[1])
 
 
@@ -124,7 +124,7 @@ def test_bad_folds_seeds_and_tiny_sets() -> None:
         with pytest.raises(InvalidParameter, match="seed"):
             random_split(RATINGS, 0.1, seed)
     with pytest.raises(InvalidParameter, match="one side empty"):
-        random_split(read_ratings(([1], [1], [3]), scale="1:5"), 0.1)
+        random_split(load(([1], [1], [3]), scale="1:5"), 0.1)
 
 
 @pytest.mark.parametrize("keep", [np.ones(3, dtype=bool), np.ones(len(RATINGS))])

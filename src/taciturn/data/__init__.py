@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from taciturn.data.options import ReadingOptions
     from taciturn.data.ratings import Ratings
     from taciturn.scale import Scale
 
@@ -21,22 +22,35 @@ def load(
     """Return the ratings of a named set, a file or data in memory. Reads private data.
 
     A named set (ml-1m, netflix:paper, synthetic:100k, …) brings its own scale and is downloaded if
-    need be; for everything else the scale must be declared. `options` are those of `read_ratings`.
+    need be; for everything else the scale must be declared. `options` are the other fields of
+    `ReadingOptions`.
+    """
+    from taciturn.data.options import ReadingOptions
+
+    how = ReadingOptions.of(scale=scale, columns=columns, timestamps=timestamps, **options)
+    return load_source(source, how, progress=progress, licence=licence)
+
+
+def load_source(
+    source: object,
+    options: "ReadingOptions",
+    *,
+    progress: Callable[[int, int | None], None] = lambda done, total: None,
+    licence: Callable[[str], None] | None = None,
+) -> "Ratings":
+    """Return the ratings of a named set, a file or data in memory. Reads private data.
+
+    `progress` is called with the bytes of a download, done and in all; `licence` with the licence
+    of a named set the first time it is used.
     """
     from taciturn.data import named
-    from taciturn.data.options import parse_columns
     from taciturn.data.readers import read_ratings
     from taciturn.errors import InvalidDocument
 
     if named.is_named(source):
-        given = {"scale": scale, "columns": columns} | options
-        given = {name: option for name, option in given.items() if option is not None}
-        return named.load_named(
-            str(source), timestamps=timestamps, progress=progress, licence=licence, **given
-        )
+        return named.load_named(str(source), options, progress=progress, licence=licence)
     if isinstance(source, str) and not named.might_be_file(source):
         raise InvalidDocument(
             f"there is no file and no named set {source!r}; see taciturn data list"
         )
-    chosen = parse_columns(columns) if isinstance(columns, str) else columns
-    return read_ratings(source, scale=scale, columns=chosen, timestamps=timestamps, **options)
+    return read_ratings(source, options)

@@ -12,12 +12,12 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from taciturn.data.download import Progress, download, file_digest
 from taciturn.data.netflix import read_prize_archive
+from taciturn.data.options import ReadingOptions
 from taciturn.data.ratings import Ratings
 from taciturn.data.readers import ROLES, read_ratings
 from taciturn.data.synthetic import PRESETS, synthetic_ratings
@@ -176,6 +176,9 @@ PAPER_SLICES = {"netflix": PaperSlice(user_max=200_000), "anime": PaperSlice(use
 READY_SLICE = {"netflix": "netflix-slice.parquet"}
 
 
+_USUAL = ReadingOptions()
+
+
 def is_named(source: object) -> bool:
     """Return whether `source` is the name of a set, perhaps with a variant."""
     if not isinstance(source, str):
@@ -196,24 +199,21 @@ def might_be_file(source: str) -> bool:
 
 def load_named(
     source: str,
+    options: ReadingOptions = _USUAL,
     *,
     fetch: bool = True,
-    timestamps: bool = False,
     progress: Progress = lambda done, total: None,
     licence: Callable[[str], None] | None = None,
-    **policies: Any,
 ) -> Ratings:
     """Return the ratings of a named set, such as ml-1m, netflix:paper or synthetic:100k.
 
     A missing archive is downloaded if `fetch` allows. `licence` is called with the licence's text
-    the first time a set is used. `policies` are duplicates, missing and outside of `read_ratings`.
+    the first time a set is used. Options that the set decides itself must be left out.
     """
-    unknown = policies.keys() - {"duplicates", "missing", "outside"}
-    if unknown:
-        raise InvalidParameter(f"{source} brings its own {sorted(unknown)[0]}; leave it out")
+    options.check_named(source)
     name, _, variant = source.partition(":")
     if name == "synthetic":
-        if timestamps:
+        if options.timestamps:
             raise InvalidParameter("synthetic ratings have no timestamps")
         return synthetic_ratings(variant or "100k")
     known = named_set(name)
@@ -224,7 +224,7 @@ def load_named(
     if archive.suffix != ".parquet":
         table = _read_archive(known, archive)
         table = PAPER_SLICES[name].cut(table) if variant else table
-    ratings = read_ratings(table, scale=known.scale, timestamps=timestamps, **policies)
+    ratings = read_ratings(table, replace(options, scale=known.scale))
     if variant or name == "anime":
         return replace(ratings, preparation=replace(ratings.preparation, is_filtered=True))
     return ratings

@@ -4,10 +4,9 @@ Everything here is on the trusted side. An error may say how many rows have a pr
 owner's eyes, but never shows a value.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 from polars import selectors
 
-from taciturn._internal import validate
+from taciturn.data.options import Duplicates, IdType, Missing, Outside, ReadingOptions
 from taciturn.data.ratings import Csr, Preparation, Ratings, filed, group
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.scale import Scale
@@ -30,49 +29,7 @@ ROLES = (USER, ITEM, RATING, TIMESTAMP)
 """Columns of a table of ratings, in the order of files without a header and of arrays."""
 
 
-class Duplicates(StrEnum):
-    """What to do when a user rated an item more than once."""
-
-    ERROR = "error"
-    LAST = "last"
-    MEAN = "mean"
-
-
-class Missing(StrEnum):
-    """What to do with rows that lack a user, an item or a rating."""
-
-    ERROR = "error"
-    DROP = "drop"
-
-
-class IdType(StrEnum):
-    """Type of ids in a text file, where every field is text to begin with."""
-
-    TEXT = "text"
-    INT = "int"
-
-
-class Outside(StrEnum):
-    """What to do with ratings that are not on the scale."""
-
-    ERROR = "error"
-    CLIP = "clip"
-    DROP = "drop"
-
-
-def read_ratings(
-    source: object,
-    *,
-    scale: Scale | str | None,
-    columns: dict[str, str] | None = None,
-    separator: str | None = None,
-    header: bool | None = None,
-    duplicates: Duplicates | str = Duplicates.ERROR,
-    missing: Missing | str = Missing.ERROR,
-    outside: Outside | str = Outside.ERROR,
-    timestamps: bool = False,
-    item_id_type: IdType | str | None = None,
-) -> Ratings:
+def read_ratings(source: object, options: ReadingOptions) -> Ratings:
     """Return the ratings in `source`. Reads private data.
 
     Parameters
@@ -82,63 +39,55 @@ def read_ratings(
         that polars reads; a polars or pandas frame, a pyarrow table or anything else with the Arrow
         stream interface; a SciPy sparse matrix or array; three NumPy arrays (users, items,
         ratings), or four with timestamps. None of them needs pyarrow.
-    scale
-        The declared scale, as `Scale` or as text such as "1:5". It is never read off the data.
-    columns
-        Which column is which, where the names are not understood: {"user": …, "item": …, …}.
-    separator, header
-        Of a text file. Both are found out from a first line with the names of columns. Without one,
-        `header=False` and the separator must be given: the first line is then a private rating.
-    duplicates
-        Pairs rated more than once: `error`, `last` (by timestamp if kept, else by row) or `mean`.
-    missing
-        Rows without a user, item or rating: `error` or `drop`.
-    outside
-        Ratings not on the scale: `error`, `clip` or `drop`.
-    timestamps
-        Whether to keep them; they cost 8 bytes a rating.
-    item_id_type
-        Type of the item ids in a text file: `text` (the default) or `int`. User ids from a text
-        file are always text; everything but text files keeps its types.
+    options
+        How to read it; the scale must be declared.
     """
-    scale = _scale(scale)
-    duplicates = validate.choice("duplicates", duplicates, Duplicates)
-    policy = _Policy(
-        scale=scale,
-        missing=validate.choice("missing", missing, Missing),
-        outside=validate.choice("outside", outside, Outside),
+    scale = options.scale
+    if scale is None:
+        raise InvalidParameter(
+            "the scale must be declared, for example 1:5; reading it off the data would reveal the "
+            "smallest and the largest rating"
+        )
+    collected = _collect_source(source, scale, options)
+    preparation = Preparation(
+        is_merged=options.duplicates is not Duplicates.ERROR,
+        is_filtered=options.missing is Missing.DROP or options.outside is Outside.DROP,
+        is_pattern_from_values=options.outside is Outside.DROP
+        or (hasattr(source, "tocoo") and scale.low <= 0 <= scale.high),
     )
-    roles = ["user", "item", "rating", *(["timestamp"] if timestamps else [])]
-    if item_id_type is not None:
-        item_id_type = validate.choice("item_id_type", item_id_type, IdType)
-    file = TableFile(source, ROLES, columns, separator, header) if is_path(source) else None
-    if item_id_type is not None and not (file and file.is_text):
+    return _build(collected, scale, options.duplicates, preparation)
+
+
+def _collect_source(source: object, scale: Scale, options: ReadingOptions) -> "_Collected":
+    """Take the ratings of a file or of data in memory as they come."""
+    roles = ["user", "item", "rating", *(["timestamp"] if options.timestamps else [])]
+    file = None
+    if is_path(source):
+        file = TableFile(source, ROLES, options.columns, options.separator, options.header)
+    if options.item_id_type is not None and not (file and file.is_text):
         raise InvalidParameter(
             "item_id_type is for text files; Parquet files, frames and arrays keep their types"
         )
-    if file:
-        if timestamps and "timestamp" not in file.places:
-            raise _no_timestamps()
-        try:
-            pieces = file.pieces(roles, {"rating": pl.Float64})
-            collected = _collect(_typed(pieces, item_id_type), policy)
-        except UnreadableTable:
-            if not file.is_text:
-                raise
-            # Read as text, a rating that is no number is reported as such.
-            collected = _collect(_typed(file.pieces(roles), item_id_type), policy)
-    else:
-        frame = to_frame(source, ROLES, columns)
-        if timestamps and "timestamp" not in frame.columns:
-            raise _no_timestamps()
-        collected = _collect(frame.select(roles).iter_slices(PIECE), policy)
-    preparation = Preparation(
-        is_merged=duplicates is not Duplicates.ERROR,
-        is_filtered=policy.missing is Missing.DROP or policy.outside is Outside.DROP,
-        is_pattern_from_values=policy.outside is Outside.DROP
-        or (hasattr(source, "tocoo") and scale.low <= 0 <= scale.high),
-    )
-    return _build(collected, scale, duplicates, preparation)
+    if file is None:
+        frame = to_frame(source, ROLES, options.columns)
+        _check_timestamps(options, frame.columns)
+        return _collect(frame.select(roles).iter_slices(PIECE), scale, options)
+    _check_timestamps(options, file.places)
+    try:
+        pieces = file.pieces(roles, {"rating": pl.Float64})
+        return _collect(_typed(pieces, options.item_id_type), scale, options)
+    except UnreadableTable:
+        if not file.is_text:
+            raise
+        # Read as text, a rating that is no number is reported as such.
+        return _collect(_typed(file.pieces(roles), options.item_id_type), scale, options)
+
+
+def _check_timestamps(options: ReadingOptions, found: Collection[str]) -> None:
+    if options.timestamps and "timestamp" not in found:
+        raise InvalidDocument(
+            "there is no column of timestamps; name it with columns: timestamp=NAME"
+        )
 
 
 def _typed(pieces: Iterable[pl.DataFrame], item_id_type: IdType | None) -> Iterator[pl.DataFrame]:
@@ -161,28 +110,6 @@ def _whole_numbers(ids: pl.Series) -> pl.Series:
     return numbers
 
 
-def _no_timestamps() -> InvalidDocument:
-    return InvalidDocument("there is no column of timestamps; name it with columns: timestamp=NAME")
-
-
-def _scale(scale: Scale | str | None) -> Scale:
-    if scale is None:
-        raise InvalidParameter(
-            "the scale must be declared, for example 1:5; reading it off the data would reveal the "
-            "smallest and the largest rating"
-        )
-    if not isinstance(scale, Scale | str):
-        raise InvalidParameter(f"a scale is a Scale or text such as 1:5, got {scale!r}")
-    return scale if isinstance(scale, Scale) else Scale.parse(scale)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Policy:
-    scale: Scale
-    missing: Missing
-    outside: Outside
-
-
 @dataclass(frozen=True)
 class _Collected:
     """Ratings as they came: ids with their indices, codes, and timestamps if they are kept."""
@@ -193,10 +120,10 @@ class _Collected:
     timestamps: npt.NDArray[np.int64] | None
 
 
-def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
+def _collect(pieces: Iterable[pl.DataFrame], scale: Scale, options: ReadingOptions) -> _Collected:
     """Take pieces of a table, apply the policies, and keep what is left in compact form."""
     users, items = IdIndex("user"), IdIndex("item")
-    codes: list[npt.NDArray[Any]] = [np.empty(0, dtype=policy.scale.dtype)]
+    codes: list[npt.NDArray[Any]] = [np.empty(0, dtype=scale.dtype)]
     when: list[npt.NDArray[np.int64]] = []
     rows = outside = 0
     lacking = dict.fromkeys(("user", "item", "rating"), 0)
@@ -208,24 +135,24 @@ def _collect(pieces: Iterable[pl.DataFrame], policy: _Policy) -> _Collected:
             lacking[role] += piece[role].null_count()
         if any(piece[role].has_nulls() for role in lacking):
             piece = piece.drop_nulls(["user", "item", "rating"])
-        coded, bad = policy.scale.encode(piece["rating"].to_numpy())
+        coded, bad = scale.encode(piece["rating"].to_numpy())
         if bad.any():
             outside += int(bad.sum())
-            if policy.outside is Outside.DROP:
+            if options.outside is Outside.DROP:
                 piece, coded = piece.filter(pl.Series(~bad)), coded[~bad]
         codes.append(coded)
         users.add(piece["user"])
         items.add(piece["item"])
         if "timestamp" in piece.columns:
             when.append(_timestamps(piece["timestamp"]))
-    if policy.missing is Missing.ERROR and any(lacking.values()):
+    if options.missing is Missing.ERROR and any(lacking.values()):
         role, count = max(lacking.items(), key=lambda pair: pair[1])
         raise InvalidDocument(
             f"{count:,} rows have no {role}; complete them, or leave them out: missing=drop"
         )
-    if policy.outside is Outside.ERROR and outside:
+    if options.outside is Outside.ERROR and outside:
         raise InvalidDocument(
-            f"{outside:,} of {rows:,} ratings are not on the scale {policy.scale}; declare the "
+            f"{outside:,} of {rows:,} ratings are not on the scale {scale}; declare the "
             "right scale, or say what to do with them: outside clip or drop"
         )
     together = np.concatenate(codes)

@@ -36,10 +36,6 @@ def find_columns(
 
     Errors list the names only with `quote`: the first line of a text file may be a private row.
     """
-    if not isinstance(chosen, dict | None):
-        raise InvalidParameter(
-            f"columns must map roles to names, such as {{{roles[0].name!r}: 'reader'}}"
-        )
     chosen = dict(chosen or {})
     listed = f"the columns are {_listed(names)}" if quote else f"its first line has {len(names)}"
     known = [role.name for role in roles]
