@@ -11,8 +11,8 @@ from taciturn.accounting.budget import Budget
 from taciturn.data.splits import random_split
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.noise import InsecureTestNoise
-from taciturn.solvers.contract import Session
 from taciturn.solvers.catalog import make_solver
+from taciturn.solvers.contract import Session
 
 EPSILONS = (1, 5, 10, 20)
 SPLITS = (21, 22, 23)

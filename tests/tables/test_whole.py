@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from taciturn.data.id_lists import among_listed
+from taciturn.data.id_lists import IdLists
 from taciturn.errors import InvalidDocument
 from taciturn.recommend.tables import own_ratings, read_titles
 from taciturn.tables.names import ITEM, USER
@@ -59,7 +59,7 @@ def test_a_compressed_id_list_is_read_like_a_plain_one(written: Any) -> None:
     ratings = random_ratings(3, users=8, items=6)
     items = written("items.csv", "\n".join(["item_id", *map(str, range(100, 120))]) + "\n")
     users = written("users.txt", "\n".join(["user id", *map(str, range(20))]) + "\n")
-    wide = among_listed(ratings, users=users, items=items)
+    wide = IdLists(users=users, items=items).among(ratings)
     assert wide.shape == (20, 20)
     assert wide.user_ids.dtype == pl.String and wide.item_ids.dtype == pl.Int64
 

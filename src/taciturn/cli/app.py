@@ -13,6 +13,7 @@ import typer
 from taciturn._version import __version__
 from taciturn.cli import audit, budget, compare, data, demo, doctor, paper, release, train
 from taciturn.cli.console import fail, prepare, warn
+from taciturn.cli.solvers import CatalogHelp
 from taciturn.errors import CheckFailed, TaciturnError
 
 app = typer.Typer(
@@ -30,12 +31,13 @@ app.add_typer(paper.app, name="paper")
 app.command(name="demo", epilog="Example: taciturn demo")(demo.demo)
 app.command(name="doctor", epilog="Example: taciturn doctor --json")(doctor.doctor)
 
-app.command(
-    name="train", epilog="Example: taciturn train ratings.csv --scale 1:5 --epsilon 10 -o release"
-)(train.train)
+for _name, _command, _example in (
+    ("train", train.train, "taciturn train ratings.csv --scale 1:5 --epsilon 10 -o release"),
+    ("compare", compare.compare, "taciturn compare ml-1m --epsilons 1,5,10 -o comparison"),
+):
+    app.command(name=_name, cls=CatalogHelp, epilog=f"Example: {_example}")(_command)
 
 for _name, _command, _example in (
-    ("compare", compare.compare, "taciturn compare ml-1m --epsilons 1,5,10 -o comparison"),
     ("verify", release.verify, "taciturn verify release --public-key taciturn.key.pub"),
     ("keygen", release.keygen, "taciturn keygen -o taciturn.key"),
     ("recommend", release.recommend, "taciturn recommend release --user 42 -k 10"),

@@ -7,18 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from taciturn.cli.console import (
-    Delta,
-    Json,
-    Plot,
-    count_option,
-    emit_json,
-    note,
-    number_option,
-    say,
-    table,
-    warn,
-)
+from taciturn.cli.console import emit_json, note, say, table, warn
+from taciturn.cli.options import Delta, Json, Plot, count_option, number_option
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -1,26 +1,20 @@
 """`taciturn compare`: accuracy against privacy, solvers side by side."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from taciturn.cli.console import Json, count_option, emit_json, note, number_option, say
-from taciturn.cli.data import (
-    ColumnsOption,
-    DuplicatesOption,
-    ItemIdTypeOption,
-    MissingOption,
-    NoHeaderOption,
-    OutsideOption,
-    ScaleOption,
-    SeparatorOption,
-    Source,
-    read,
-)
+from taciturn.cli.console import emit_json, note, say
+from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
 from taciturn.cli.progress import cells_bar
+from taciturn.cli.reading import Source, read, reading_options
+
+if TYPE_CHECKING:
+    from taciturn.data.options import ReadingOptions
 
 
+@with_options(reading=reading_options)
 def compare(
     source: Source,
     output: Annotated[
@@ -36,11 +30,13 @@ def compare(
         str, typer.Option(metavar="E,E,…", help="Overall budgets, exact for every solver.")
     ] = "1,5,10",
     solvers: Annotated[
-        str,
+        str | None,
         typer.Option(
-            metavar="NAME,…", help="The first is what the others are compared with; see train."
+            metavar="NAME,…",
+            help="The first is what the others are compared with; see train. Default: "
+            "{compared_solvers}.",
         ),
-    ] = "als,gradient,bias,input-perturbation,paper,non-private",
+    ] = None,
     units: Annotated[
         str,
         typer.Option(
@@ -52,19 +48,11 @@ def compare(
         int, count_option("Random splits; a seed fixes split and start, noise is drawn anew.")
     ] = 3,
     first_seed: Annotated[int, count_option("The first seed.")] = 0,
-    delta: Annotated[
-        float, number_option("Overall δ: choose it well below one over the number of people.")
-    ] = 1e-5,
+    delta: Delta = 1e-5,
     holdout: Annotated[float, number_option("Part of the ratings that is left out.")] = 0.1,
-    scale: ScaleOption = None,
-    columns: ColumnsOption = None,
-    separator: SeparatorOption = None,
-    duplicates: DuplicatesOption = "error",
-    missing: MissingOption = "error",
-    outside: OutsideOption = "error",
-    item_id_type: ItemIdTypeOption = None,
-    no_header: NoHeaderOption = False,
-    threads: Annotated[int | None, count_option("Threads; all processors when omitted.")] = None,
+    *,
+    reading: "ReadingOptions",
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Train several solvers at several budgets and compare their errors on held-out ratings.
@@ -75,11 +63,11 @@ def compare(
     from taciturn._internal import validate
     from taciturn._internal.optional import require
     from taciturn.accounting.units import Unit
-    from taciturn.evaluate.compare import Plan, run_comparison
+    from taciturn.evaluate.compare import DEFAULT, Plan, run_comparison
     from taciturn.evaluate.compare_report import OWNER, rows, write_comparison
 
     plan = Plan(
-        solvers=tuple(name.strip() for name in solvers.split(",")),
+        solvers=DEFAULT if solvers is None else tuple(name.strip() for name in solvers.split(",")),
         units=tuple(validate.choice("units", each.strip(), Unit) for each in units.split(",")),
         epsilons=_numbers(epsilons),
         delta=delta,
@@ -91,8 +79,7 @@ def compare(
     left_out = [name for name in plan.solvers if name not in dict(plan.kinds)]
     if left_out:
         note(f"left out, since they know unit value only: {', '.join(left_out)}")
-    how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
-    ratings = read(source, *how)
+    ratings = read(source, reading)
     try:
         with cells_bar("trainings") as cells:
             comparison = run_comparison(

@@ -2,55 +2,9 @@
 
 import io
 import sys
-from pathlib import Path
-from typing import Annotated, Any, TextIO
-
-import typer
+from typing import Any, TextIO
 
 from taciturn._internal import strict_json
-
-
-def number_option(help_text: str, *, panel: str | None = None) -> Any:
-    """Return an option that takes a number; a bad one is told what was expected and what came."""
-
-    def number(text: str | float) -> float:
-        try:
-            return float(text)
-        except ValueError:
-            raise typer.BadParameter(f"expected a number, got {text!r}") from None
-
-    return typer.Option(parser=number, metavar="NUMBER", help=help_text, rich_help_panel=panel)
-
-
-def count_option(help_text: str, *names: str, panel: str | None = None) -> Any:
-    """Return an option that takes a whole number, under its own name or under `names`."""
-
-    def count(text: str | int) -> int:
-        try:
-            return int(text)
-        except ValueError:
-            raise typer.BadParameter(f"expected a whole number, got {str(text)[:40]!r}") from None
-
-    return typer.Option(
-        *names, parser=count, metavar="COUNT", help=help_text, rich_help_panel=panel
-    )
-
-
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout, for machines.")
-]
-Delta = Annotated[
-    float,
-    number_option("Overall δ: choose it well below one over the number of people."),
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Draw ε against iterations for all accountants (.png, .svg, .pdf). "
-        "Needs the extra `plots`.",
-    ),
-]
 
 
 def emit_json(document: dict[str, Any]) -> None:

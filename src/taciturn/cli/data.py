@@ -4,65 +4,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.console import Json, emit_json, note, say, table
+from taciturn.cli.console import emit_json, note, say, table
+from taciturn.cli.options import Json, with_options
 from taciturn.cli.progress import bytes_bar
+from taciturn.cli.reading import Source, read, reading_options
 
 if TYPE_CHECKING:
-    from taciturn.data.ratings import Ratings
+    from taciturn.data.options import ReadingOptions
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Public sets of ratings, and a look at your own.",
     epilog="Example: taciturn data get ml-100k",
 )
-
-Source = Annotated[
-    str,
-    typer.Argument(
-        help="A file (CSV, TSV, Parquet), a folder or glob of Parquet files, a named set such as "
-        "ml-1m or netflix:paper, or synthetic:100k."
-    ),
-]
-ScaleOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="LOW:HIGH[:STEP]",
-        help="The declared scale, such as 1:5; known for named sets, never read off the data.",
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="user=…,item=…,rating=…", help="Names of columns that are not understood."
-    ),
-]
-DuplicatesOption = Annotated[
-    str, typer.Option(help="Pairs rated more than once: error, last or mean.")
-]
-MissingOption = Annotated[str, typer.Option(help="Rows that lack a field: error or drop.")]
-OutsideOption = Annotated[
-    str, typer.Option(help="Ratings that are not on the scale: error, clip or drop.")
-]
-ItemIdTypeOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="text|int",
-        help="Type of the item ids in a text file. Default: text. User ids are always text there; "
-        "Parquet files keep their types.",
-    ),
-]
-SeparatorOption = Annotated[
-    str | None,
-    typer.Option(help="Separator of a text file. Default: found in the line with column names."),
-]
-NoHeaderOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-header",
-        help="A text file without column names: user, item, rating and perhaps timestamp, in this "
-        "order. Needs --separator.",
-    ),
-]
 
 
 @app.command("list", epilog="Example: taciturn data list --json")
@@ -113,16 +67,10 @@ def get(
 
 
 @app.command(epilog="Example: taciturn data info ratings.csv --scale 1:5")
+@with_options(reading=reading_options)
 def info(
     source: Source,
-    scale: ScaleOption = None,
-    columns: ColumnsOption = None,
-    separator: SeparatorOption = None,
-    duplicates: DuplicatesOption = "error",
-    missing: MissingOption = "error",
-    outside: OutsideOption = "error",
-    item_id_type: ItemIdTypeOption = None,
-    no_header: NoHeaderOption = False,
+    reading: "ReadingOptions",
     user: Annotated[str | None, typer.Option(help="Also count the ratings of this user.")] = None,
     item: Annotated[str | None, typer.Option(help="Also count the ratings of this item.")] = None,
     json: Json = False,
@@ -130,44 +78,12 @@ def info(
     """Show exact statistics of a source: the owner's view, not for publication."""
     from taciturn.data.describe import describe
 
-    how = scale, columns, separator, duplicates, missing, outside, item_id_type, no_header
-    ratings = read(source, *how)
-    facts = describe(ratings, user=user, item=item)
+    facts = describe(read(source, reading), user=user, item=item)
     if json:
         emit_json({"source": source, "view": "owner"} | facts)
         return
     say(f"{source}: the owner's view, exact and not for publication")
     say(table([(name.replace("_", " "), "", _shown(fact)) for name, fact in facts.items()]))
-
-
-def read(
-    source: str,
-    scale: str | None,
-    columns: str | None,
-    separator: str | None,
-    duplicates: str,
-    missing: str,
-    outside: str,
-    item_id_type: str | None,
-    no_header: bool,
-) -> "Ratings":
-    """Return the ratings that a command's options name, with a bar and the licence if need be."""
-    from taciturn.data import load
-
-    with bytes_bar(source) as progress:
-        return load(
-            source,
-            scale=scale,
-            columns=columns,
-            separator=separator,
-            duplicates=duplicates,
-            missing=missing,
-            outside=outside,
-            item_id_type=item_id_type,
-            header=False if no_header else None,
-            progress=progress,
-            licence=note,
-        )
 
 
 def _is_here(name: str) -> bool:

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from taciturn.cli.console import Json, emit_json, say, table
+from taciturn.cli.console import emit_json, say, table
+from taciturn.cli.options import Json
 from taciturn.cli.progress import iterations_bar
 
 EPSILON, DELTA = 10.0, 1e-5

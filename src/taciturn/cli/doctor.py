@@ -1,7 +1,8 @@
 """`taciturn doctor`: what is installed, for bug reports."""
 
 from taciturn._version import __version__
-from taciturn.cli.console import Json, emit_json, say, table
+from taciturn.cli.console import emit_json, say, table
+from taciturn.cli.options import Json
 
 PACKAGES = (
     "numpy",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.console import Json, count_option, emit_json, note, number_option, say, table
+from taciturn.cli.console import emit_json, note, say, table
+from taciturn.cli.options import Json, count_option, number_option, with_options
 from taciturn.cli.progress import cells_bar, iterations_bar
 
 if TYPE_CHECKING:
@@ -34,41 +35,56 @@ Protocol = Annotated[
         "as the paper has it."
     ),
 ]
-Stop = Annotated[
-    str,
-    typer.Option(
-        help="When runs end: at the paper's own number of iterations, or by the stopping rule that "
-        "comes closest to it: paper, rule."
-    ),
-]
-Seeds = Annotated[int, count_option("Runs of each point, with consecutive seeds; means are drawn.")]
-FirstSeed = Annotated[
-    int | None,
-    count_option(
-        "First public seed, of the start; when omitted 0, or in figures 1 and 4 starts that "
-        "begin to fall when the paper's do."
-    ),
-]
-MaxFactors = Annotated[
-    int | None,
-    count_option(
-        "Longest profiles k, at least 4; 60 when omitted, no limit where only times are measured."
-    ),
-]
 Jobs = Annotated[
     int | None, count_option("Trainings at a time; one for each processor when omitted.")
 ]
 
 
+def settings_options(
+    protocol: Protocol = "as-run",
+    stop: Annotated[
+        str,
+        typer.Option(
+            help="When runs end: at the paper's own number of iterations, or by the stopping rule "
+            "that comes closest to it: paper, rule."
+        ),
+    ] = "paper",
+    seeds: Annotated[
+        int, count_option("Runs of each point, with consecutive seeds; means are drawn.")
+    ] = 1,
+    first_seed: Annotated[
+        int | None,
+        count_option(
+            "First public seed, of the start; when omitted 0, or in figures 1 and 4 starts that "
+            "begin to fall when the paper's do."
+        ),
+    ] = None,
+    max_factors: Annotated[
+        int | None,
+        count_option(
+            "Longest profiles k, at least 4; 60 when omitted, no limit where only times are "
+            "measured."
+        ),
+    ] = None,
+) -> "Settings":
+    """How figures are run again."""
+    from taciturn.reproduction.figures import Settings
+
+    return Settings(
+        protocol=protocol,  # type: ignore[arg-type]
+        stop=stop,  # type: ignore[arg-type]
+        seeds=seeds,
+        first_seed=first_seed,
+        max_factors=max_factors,
+    )
+
+
 @app.command(epilog="Example: taciturn paper figure 4 -o figures")
+@with_options(settings=settings_options)
 def figure(
     numbers: Figures,
     output: Output,
-    protocol: Protocol = "as-run",
-    stop: Stop = "paper",
-    seeds: Seeds = 1,
-    first_seed: FirstSeed = None,
-    max_factors: MaxFactors = None,
+    settings: "Settings",
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
@@ -81,7 +97,6 @@ def figure(
     What was run is kept in the cache (TACITURN_CACHE): an interrupted command goes on where it was,
     and figures share their runs. Errors are exact, on public sets.
     """
-    settings = _settings(protocol, stop, seeds, first_seed, max_factors)
     results = _run(_numbers(numbers), output, settings, jobs)
     if json:
         emit_json({"view": "owner", "figures": [_summary(result) for result in results]})
@@ -91,6 +106,7 @@ def figure(
 
 
 @app.command(epilog="Example: taciturn paper report -o figures")
+@with_options(settings=settings_options)
 def report(
     output: Output,
     numbers: Annotated[
@@ -100,11 +116,8 @@ def report(
             help="Figures to run first; when omitted, the page has those that are in DIR.",
         ),
     ] = None,
-    protocol: Protocol = "as-run",
-    stop: Stop = "paper",
-    seeds: Seeds = 1,
-    first_seed: FirstSeed = None,
-    max_factors: MaxFactors = None,
+    *,
+    settings: "Settings",
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
@@ -116,7 +129,6 @@ def report(
     from taciturn.reproduction.report import write_report
     from taciturn.reproduction.reproduce import read_reproduced
 
-    settings = _settings(protocol, stop, seeds, first_seed, max_factors)
     if numbers:
         _run(_numbers(numbers), output, settings, jobs)
     results = read_reproduced(output)
@@ -231,20 +243,6 @@ def _say_leak(leak: dict[str, Any]) -> None:
         "never exceeds mu. For gradient, with noise on both sides and the mu that epsilon = "
         f"{sound['epsilon']:.4f} exactly allows, it is at most {sound['sqrt_q_largest']:.4f} in "
         f"{sound['histories']} histories, {verdict}: mu = {sound['mu']:.4f}."
-    )
-
-
-def _settings(
-    protocol: str, stop: str, seeds: int, first_seed: int | None, max_factors: int | None
-) -> "Settings":
-    from taciturn.reproduction.figures import Settings
-
-    return Settings(
-        protocol=protocol,  # type: ignore[arg-type]
-        stop=stop,  # type: ignore[arg-type]
-        seeds=seeds,
-        first_seed=first_seed,
-        max_factors=max_factors,
     )
 
 

@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.console import (
-    Json,
-    count_option,
-    emit_json,
-    note,
-    number_option,
-    printable,
-    say,
-    table,
-    warn,
-)
+from taciturn.cli.console import emit_json, note, printable, say, table, warn
+from taciturn.cli.options import Json, count_option, number_option
 
 if TYPE_CHECKING:
     from taciturn.model.fold_in import FoldedIn

@@ -5,6 +5,7 @@ from the ratings: lists come from elsewhere, or those of the ratings are declare
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,29 @@ from taciturn.tables.whole import id_column, read_table
 
 Ids = Sequence[int] | Sequence[str] | pl.Series
 Places = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdLists:
+    """Files with public lists of all users and of all items; None leaves those that are rated."""
+
+    users: Path | None = None
+    items: Path | None = None
+
+    def among(self, ratings: Ratings) -> Ratings:
+        """Ratings among the users and items listed, rated or not.
+
+        User ids from a text file are text, so those of a text list are too. A list of items decides
+        whether their ids are numbers.
+        """
+        if self.users is None and self.items is None:
+            return ratings
+        users, items = None, None
+        if self.users is not None:
+            users = id_column(read_table(self.users, is_typed=False), USER, str(self.users))
+        if self.items is not None:
+            items = id_column(read_table(self.items), ITEM, str(self.items))
+        return with_universe(ratings, users=users, items=items)
 
 
 def with_universe(
@@ -43,25 +67,6 @@ def with_universe(
         by_user=filed(rows, columns, codes, len(user_ids)),
         timestamps=times,
         preparation=ratings.preparation,
-    )
-
-
-def among_listed(
-    ratings: Ratings, *, users: str | Path | None = None, items: str | Path | None = None
-) -> Ratings:
-    """Ratings among the users and items of public id lists in files; None keeps those rated.
-
-    User ids from a text file are text, so those of a text list are too. A list of items decides
-    whether their ids are numbers.
-    """
-    if users is None and items is None:
-        return ratings
-    return with_universe(
-        ratings,
-        users=None
-        if users is None
-        else id_column(read_table(users, is_typed=False), USER, f"{users}"),
-        items=None if items is None else id_column(read_table(items), ITEM, f"{items}"),
     )
 
 

@@ -1,0 +1,116 @@
+"""Which training an audit attacks, and on which ratings: from options, or like a release."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from taciturn._internal import validate
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.units import Unit
+from taciturn.audit import one_run, worlds
+from taciturn.audit.one_run import Canaries, choose_canaries, own_canaries
+from taciturn.audit.worlds import PAPER_EPSILON, Case, audited_solver, chosen_pair, worst_pair
+from taciturn.data.ratings import Ratings
+from taciturn.errors import InvalidParameter
+from taciturn.release.read import load_release
+from taciturn.solvers.solver import DELTA, Solver
+
+CANARIES_MAX = 100_000
+"""Maximum number of canaries that are made up without data."""
+
+Reader = Callable[[], Ratings]
+"""Reads the ratings, once the configuration is known to be good."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """A training configuration to audit; what is None is left to the audit.
+
+    Attributes
+    ----------
+    solver, unit, epsilon, delta
+        As for training.
+    options
+        Other options of the solver, by name.
+    like
+        A release to take everything from, in place of all other fields.
+    """
+
+    solver: str | None = None
+    unit: str | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    like: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit is not None:
+            validate.choice("unit", self.unit, Unit)
+        given = (self.solver, self.unit, self.epsilon, self.delta, *self.options.values())
+        if self.like is not None and any(each is not None for each in given):
+            raise InvalidParameter(
+                "--like takes everything from a release; leave other options out"
+            )
+
+    def resolve(self, epsilon: float, *, is_small: bool) -> tuple[Solver, Budget | None]:
+        """Solver and budget; `epsilon` is used if none was given.
+
+        The budget is None where the solver's own parameters decide the noise.
+        """
+        if self.like is not None:
+            return _like(self.like)
+        name = self.solver or "als"
+        solver = audited_solver(name, is_small=is_small, unit=self.unit, **self.options)
+        usual = PAPER_EPSILON if solver.has_private_items else epsilon
+        return solver, Budget.from_epsilon(
+            usual if self.epsilon is None else self.epsilon,
+            DELTA if self.delta is None else self.delta,
+        )
+
+
+def _like(path: Path) -> tuple[Solver, Budget | None]:
+    """Solver and budget of a release."""
+    release = load_release(path)
+    certificate = release.certificate
+    solver = audited_solver(release.facts.solver, is_small=False, **release.facts.settings)
+    if certificate.epsilon is None:
+        raise InvalidParameter(f"{path} claims nothing: there is no claim to audit")
+    if getattr(solver, "epsilon_i", None) is not None:
+        return solver, None  # the paper's own parameters say how much noise there is
+    return solver, Budget.from_epsilon(certificate.epsilon, certificate.delta)
+
+
+def choose_case(
+    configuration: Configuration,
+    read: Reader | None = None,
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    to: float | None = None,
+) -> Case:
+    """Case for many runs: a rating of real data that differs, or the worst pair that is known."""
+    solver, budget = configuration.resolve(worlds.EPSILON, is_small=read is None)
+    if read is not None:
+        pair = chosen_pair(read(), solver.unit, user=user, item=item, to=to)
+    elif user is not None or item is not None or to is not None:
+        raise InvalidParameter("--user, --item and --to choose a rating of real data: give some")
+    else:
+        pair = worst_pair(solver)
+    return Case(solver=solver, budget=budget, pair=pair)
+
+
+def choose_targets(
+    configuration: Configuration,
+    read: Reader | None,
+    most: int,
+    values: tuple[float | None, float | None] = (None, None),
+) -> tuple[Solver, Budget | None, Canaries]:
+    """Solver and budget for one run, and canaries among real ratings or ones made for them."""
+    solver, budget = configuration.resolve(one_run.EPSILON, is_small=False)
+    (low, high), unit = values, solver.unit
+    if read is not None:
+        return solver, budget, choose_canaries(read(), most, unit, low=low, high=high)
+    if not 0 < most <= CANARIES_MAX:
+        raise InvalidParameter(f"without data there can be 10 to {CANARIES_MAX:,} canaries")
+    return solver, budget, own_canaries(most, unit, low=low, high=high)

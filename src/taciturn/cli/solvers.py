@@ -1,0 +1,94 @@
+"""Options of solvers, and help that lists solvers from the catalog.
+
+The catalog is imported only when help is shown.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from taciturn.cli.options import count_option, number_option
+
+
+def model_options(
+    panel: str | None = None, als_panel: str | None = None
+) -> Callable[..., dict[str, Any]]:
+    """Group of the options that many solvers have, for panels of the help."""
+
+    def options(
+        factors: Annotated[
+            int | None,
+            count_option(
+                "Factors of a profile; als chooses from public or released counts.", panel=panel
+            ),
+        ] = None,
+        iterations: Annotated[
+            int | None, count_option("Steps or rounds, fixed in advance.", panel=panel)
+        ] = None,
+        step_size: Annotated[float | None, number_option("Size of a step.", panel=panel)] = None,
+        regularization: Annotated[
+            float | None, number_option("Strength of the regularization.", panel=panel)
+        ] = None,
+        no_mask_features: Annotated[
+            bool,
+            typer.Option(
+                "--no-mask-features",
+                rich_help_panel=als_panel or panel,
+                help="Solver als, unit value: use and publish no features of who rated what; less "
+                "accurate.",
+            ),
+        ] = False,
+    ) -> dict[str, Any]:
+        return {
+            "factors": factors,
+            "iterations": iterations,
+            "step_size": step_size,
+            "regularization": regularization,
+            "mask_features": False if no_mask_features else None,
+        }
+
+    return options
+
+
+class CatalogHelp(TyperCommand):
+    """Command whose options may say {solvers}, {private_solvers} or {compared_solvers}."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help with the solvers filled in."""
+        words = {
+            "{solvers}": _solvers(),
+            "{private_solvers}": _private_solvers(),
+            "{compared_solvers}": _compared_solvers(),
+        }
+        for option in self.params:
+            text = getattr(option, "help", None) or ""
+            for word, listing in words.items():
+                text = text.replace(word, listing)
+            option.help = text  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
+def _solvers() -> str:
+    """All solvers by status, those that support every unit first."""
+    from taciturn.solvers.catalog import CATALOG
+
+    groups: dict[str, list[str]] = {}
+    for name, entry in sorted(CATALOG.items(), key=lambda pair: not pair[1].supports_all_units):
+        kind = entry.status.value if entry.is_private else "no guarantee"
+        kind += ", any unit" if entry.supports_all_units else ""
+        groups.setdefault(kind, []).append(name)
+    return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in groups.items())
+
+
+def _private_solvers() -> str:
+    from taciturn.solvers.catalog import CATALOG
+
+    return ", ".join(name for name, entry in CATALOG.items() if entry.is_private)
+
+
+def _compared_solvers() -> str:
+    from taciturn.evaluate.compare import DEFAULT
+
+    return ",".join(DEFAULT)

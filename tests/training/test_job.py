@@ -1,0 +1,120 @@
+"""A training as it is ordered: checked before anything is read, with remarks for its owner."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taciturn.accounting.ledger import Status
+from taciturn.data.id_lists import IdLists
+from taciturn.data.options import ReadingOptions
+from taciturn.errors import InvalidParameter
+from taciturn.solvers.paper import PaperSolver
+from taciturn.training.job import Budgeted, Job
+from taciturn.training.outputs import Outputs
+from tests.solvers.helpers import random_ratings
+
+RATINGS = random_ratings(1, users=40, items=25)
+ANY = ReadingOptions()
+
+
+def ordered(name: str = "bias", unit: str = "value", **options: Any) -> Budgeted:
+    return Budgeted.of(name, unit, options.pop("epsilon", 5.0), 1e-5, options)
+
+
+def read(source: object, reading: ReadingOptions) -> Any:
+    return RATINGS
+
+
+def unread(source: object, reading: ReadingOptions) -> Any:
+    raise AssertionError("the ratings were read")
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "epsilon", "options", "words"),
+    [
+        ("bias", "value", None, {}, "--epsilon E"),
+        ("non-private", "value", 1.0, {}, "not private"),
+        ("magic", "value", 1.0, {}, "must be one of als"),
+        ("als", "value", None, {"epsilon_i": 1.0}, "no option 'epsilon_i'"),
+        ("paper", "user", 1.0, {}, "als and bias"),
+    ],
+)
+def test_a_solver_and_a_budget_that_do_not_match_are_refused(
+    name: str, unit: str, epsilon: float | None, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        Budgeted.of(name, unit, epsilon, 1e-5, options)
+
+
+def test_a_solver_with_a_budget_of_its_own_states_delta() -> None:
+    paper = Budgeted.of("paper", "value", None, 1e-6, {"epsilon_i": 0.4})
+    assert paper.budget is None
+    assert isinstance(paper.solver, PaperSolver) and paper.solver.delta == 1e-6
+
+
+def test_lists_that_cannot_be_used_are_refused_before_anything_is_read() -> None:
+    with pytest.raises(InvalidParameter, match="no list of users"):
+        Job(source="x", reading=ANY, trained=ordered(unit="user"), lists=IdLists(users=Path("u")))
+    with pytest.raises(InvalidParameter, match="--item-id-type"):
+        reading = ReadingOptions.of(item_id_type="int")
+        Job(source="x", reading=reading, trained=ordered(), lists=IdLists(items=Path("i")))
+    with pytest.raises(InvalidParameter, match="-o DIR"):
+        Job(source="x", reading=ANY, trained=ordered()).run(read=unread)
+
+
+def test_the_owner_is_told_which_lists_are_public(tmp_path: Path) -> None:
+    notes: list[str] = []
+    job = Job(
+        source="x",
+        reading=ANY,
+        trained=ordered(unit="rating"),
+        outputs=Outputs(release=tmp_path / "r"),
+    )
+    seen = job.preview(read=read, note=notes.append)
+    assert seen.status is Status.PROVEN and not (tmp_path / "r").exists()
+    result = job.run(read=read, note=notes.append)
+    assert result.release == tmp_path / "r"
+    first, second = notes
+    assert first == second and "list of users and items is taken from the ratings" in first
+
+
+def test_the_owner_is_warned_of_a_large_delta() -> None:
+    warnings: list[str] = []
+    trained = Budgeted.of("bias", "value", 5.0, 0.1, {})
+    Job(source="x", reading=ANY, trained=trained).preview(read=read, warn=warnings.append)
+    (warning,) = warnings
+    assert "0.1 is not below 1/40" in warning and "owner-only" in warning
+
+
+def test_an_interrupted_training_says_how_it_goes_on(tmp_path: Path) -> None:
+    notes: list[str] = []
+    trained = ordered("gradient", factors=2, iterations=4)
+    job = Job(
+        source="x", reading=ANY, trained=trained, outputs=Outputs(release=tmp_path / "r"), seed=3
+    )
+
+    class Bar:
+        def __enter__(self) -> Any:
+            def progress(done: int, total: int) -> None:
+                if done == 2:
+                    raise KeyboardInterrupt
+
+            return progress
+
+        def __exit__(self, *error: object) -> None:
+            notes.append("closed")
+
+    with pytest.raises(KeyboardInterrupt):
+        job.run(read=read, note=notes.append, progress=Bar)
+    closed, interrupted = notes
+    assert closed == "closed" and "--resume" in interrupted
+    assert job.run(resume=True, read=read).certificate.status is Status.PROVEN
+
+
+def test_private_items_that_are_not_kept_are_mentioned(tmp_path: Path) -> None:
+    notes: list[str] = []
+    trained = Budgeted.of("paper", "value", 5.0, 1e-5, {"factors": 2, "iterations": 2})
+    outputs = Outputs(release=tmp_path / "r")
+    Job(source="x", reading=ANY, trained=trained, outputs=outputs).run(read=read, note=notes.append)
+    assert any("--private-items-out" in note for note in notes)
