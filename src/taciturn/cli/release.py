@@ -1,41 +1,63 @@
 """`taciturn verify`, `keygen`, `recommend`, `predict`, `similar`, `export`."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from taciturn.cli.console import emit_json, note, printable, say, table, warn
-from taciturn.cli.options import Json, count_option, number_option
+from taciturn.cli.options import Json, count_option, number_option, with_options
 
 if TYPE_CHECKING:
-    from taciturn.model.fold_in import FoldedIn
-    from taciturn.recommend.serve import Recommender
-    from taciturn.release.bundle import Release
+    from taciturn.recommend.requests import Recipient, Service
+    from taciturn.recommend.serve import Recommendation
 
-OwnOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--ratings",
-        metavar="FILE",
-        help="Somebody's own ratings instead of a user, a table with item and rating columns: "
-        "stays here, and is never in a release.",
-    ),
-]
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
-ItemsOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Item profiles of your own: Parquet with item_id, profile and perhaps bias, or .npy.",
-    ),
-]
-ItemIdsOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The ids of the rows of an .npy file: a table.")
-]
+HowMany = Annotated[int, count_option("How many items.", "-k", "--count")]
 TitlesOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A table with an id and a title column.")
 ]
+
+
+def service_options(
+    release: ReleaseFolder,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Item profiles of your own: Parquet with item_id, profile and perhaps bias, or "
+            ".npy.",
+        ),
+    ] = None,
+    item_ids: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The ids of the rows of an .npy file: a table."),
+    ] = None,
+) -> "Service":
+    """Release that is served."""
+    from taciturn.recommend.requests import Service
+
+    return Service(release, items, item_ids, note)
+
+
+def recipient_options(
+    user: Annotated[
+        str | None, typer.Option(metavar="ID", help="User of the release whom it is for.")
+    ] = None,
+    ratings: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Somebody's own ratings instead of a user, a table with item and rating columns: "
+            "stays here, and is never in a release.",
+        ),
+    ] = None,
+) -> "Recipient":
+    """User whom a list or a prediction is for."""
+    from taciturn.recommend.requests import Recipient
+
+    return Recipient(user=user, ratings=ratings)
 
 
 def verify(
@@ -138,13 +160,12 @@ def keygen(
     say(f"public key:  {public} (hand it out)")
 
 
+@with_options(recipient=recipient_options, service=service_options)
 def recommend(
-    release: ReleaseFolder,
-    user: Annotated[str | None, typer.Option(metavar="ID", help="Whom to recommend to.")] = None,
-    ratings: OwnOption = None,
-    count: Annotated[int, count_option("How many items.", "-k", "--count")] = 10,
-    items: ItemsOption = None,
-    item_ids: ItemIdsOption = None,
+    *,
+    service: "Service",
+    recipient: "Recipient",
+    count: HowMany = 10,
     exclude: Annotated[
         Path | None,
         typer.Option(
@@ -160,98 +181,42 @@ def recommend(
     To a user of the release, or to somebody who has ratings of their own and is not in it. What
     they rated is then left out.
     """
-    import polars as pl
-
-    from taciturn.tables.columns import column_of
-    from taciturn.tables.ids import parse_id
-    from taciturn.tables.names import ITEM, USER
-    from taciturn.tables.whole import id_column, read_table
-
-    _check_whom(user, ratings)
-    loaded, recommender = _recommender(release, items, item_ids)
-    if ratings is not None:
-        own, folded = _folded(recommender, ratings)
-        seen = list(own)
-        if exclude is not None:
-            seen += id_column(read_table(exclude), ITEM, str(exclude)).to_list()
-        best = recommender.recommend_profile(folded.bias, folded.factors, count, exclude=seen)
-        rows = [{"item_id": each.item_id, "score": each.score, "rank": each.rank} for each in best]
-        _show({"user_id": None}, rows, recommender, titles, json)
-        return
-    user = user or ""
-    users = loaded.model.users
-    identifier = parse_id(user, users.ids) if users is not None else user
-    pairs = None
-    if exclude is not None:
-        frame = read_table(exclude)
-        unwanted = id_column(frame, ITEM, str(exclude))
-        owner = column_of(frame, USER)
-        if owner is None:
-            owner = pl.Series([identifier] * len(frame))
-        pairs = pl.DataFrame({"user_id": owner, "item_id": unwanted})
-    found = recommender.recommend([identifier], count, exclude=pairs)
-    rows = [
-        {"item_id": item, "score": score, "rank": rank}
-        for item, score, rank in found.select("item_id", "score", "rank").iter_rows()
-    ]
-    _show({"user_id": identifier}, rows, recommender, titles, json)
+    user, best = service.recommend(recipient, count, exclude)
+    _show({"user_id": user}, best, service, titles, json)
 
 
+@with_options(service=service_options)
 def similar(
-    release: ReleaseFolder,
+    *,
+    service: "Service",
     item: Annotated[str, typer.Option(metavar="ID", help="The item to compare with.")],
-    count: Annotated[int, count_option("How many items.", "-k", "--count")] = 10,
-    items: ItemsOption = None,
-    item_ids: ItemIdsOption = None,
+    count: HowMany = 10,
     titles: TitlesOption = None,
     json: Json = False,
 ) -> None:
     """Show the items whose profiles are most alike; scores are cosines."""
-    from taciturn.tables.ids import parse_id
-
-    _, recommender = _recommender(release, items, item_ids)
-    identifier = parse_id(item, recommender.item_ids)
-    rows = [
-        {"item_id": each.item_id, "score": each.score, "rank": each.rank}
-        for each in recommender.similar(identifier, count)
-    ]
-    _show({"item_id": identifier}, rows, recommender, titles, json)
+    identifier, best = service.similar(item, count)
+    _show({"item_id": identifier}, best, service, titles, json)
 
 
+@with_options(recipient=recipient_options, service=service_options)
 def predict(
-    release: ReleaseFolder,
-    item: Annotated[str, typer.Option(metavar="ID", help="Of what.")],
-    user: Annotated[str | None, typer.Option(metavar="ID", help="Whose rating.")] = None,
-    ratings: OwnOption = None,
-    items: ItemsOption = None,
-    item_ids: ItemIdsOption = None,
+    *,
+    service: "Service",
+    item: Annotated[str, typer.Option(metavar="ID", help="Item to predict a rating for.")],
+    recipient: "Recipient",
     json: Json = False,
 ) -> None:
-    """Predict a rating, cut to the scale; with its standard deviation, if the release tells it."""
-    from taciturn.tables.ids import parse_id
-
-    _check_whom(user, ratings)
-    loaded, recommender = _recommender(release, items, item_ids)
-    what = parse_id(item, recommender.item_ids)
-    found: dict[str, Any]
-    if ratings is not None:
-        _, mine = _folded(recommender, ratings)
-        rating = recommender.predict_profile(mine.bias, mine.factors, what)
-        found = {"user_id": None, "item_id": what, "rating": rating}
-    else:
-        given = user or ""
-        users = loaded.model.users
-        who = parse_id(given, users.ids) if users is not None else given
-        (rating,) = recommender.predict([who], [what])
-        found = {"user_id": who, "item_id": what, "rating": float(rating)}
-    if ratings is None and recommender.has_deviations:
-        found["deviation"] = float(recommender.deviations([who], [what])[0])
+    """Predict a rating, clipped to the scale, with its standard deviation if the release has it."""
+    found = service.predict(recipient, item)
     if json:
-        emit_json(found)
-    elif "deviation" in found:
-        say(f"{found['rating']:.3f} ± {found['deviation']:.3f}")
-    else:
-        say(f"{found['rating']:.3f}")
+        document = asdict(found)
+        if found.deviation is None:
+            del document["deviation"]
+        emit_json(document)
+        return
+    deviation = "" if found.deviation is None else f" ± {found.deviation:.3f}"
+    say(f"{found.rating:.3f}{deviation}")
 
 
 def export(
@@ -276,53 +241,19 @@ def export(
     say(table([(name.replace("_", " "), "", str(fact)) for name, fact in facts.items()]))
 
 
-def _recommender(
-    release: Path, items: Path | None, item_ids: Path | None
-) -> "tuple[Release, Recommender]":
-    from taciturn.recommend.serve import Recommender
-    from taciturn.recommend.tables import read_items
-    from taciturn.release.read import load_release
-
-    loaded = load_release(release)
-    own = read_items(items, loaded.model.factor_count, item_ids) if items is not None else None
-    return loaded, Recommender(loaded, items=own)
-
-
-def _check_whom(user: str | None, ratings: Path | None) -> None:
-    from taciturn.errors import InvalidParameter
-
-    if (user is None) == (ratings is None):
-        lack = "not both" if user is not None else "one of both"
-        raise InvalidParameter(
-            f"say whom it is for: --user ID, or --ratings FILE of theirs; {lack}"
-        )
-
-
-def _folded(recommender: "Recommender", path: Path) -> "tuple[dict[Any, float], FoldedIn]":
-    """Return somebody's own ratings and the profile that follows; say what is left out."""
-    from taciturn.errors import InvalidDocument
-    from taciturn.recommend.tables import own_ratings
-
-    own = own_ratings(path, recommender.item_ids)
-    known = set(recommender.item_ids.to_list()) & own.keys()
-    if not known:
-        raise InvalidDocument(f"the release has none of the items in {path}")
-    if len(known) < len(own):
-        note(f"{len(own) - len(known)} of {len(own)} items in {path} are not in the release")
-    return own, recommender.fold_in(own)
-
-
 def _show(
     head: dict[str, Any],
-    rows: list[dict[str, Any]],
-    recommender: "Recommender",
+    best: "list[Recommendation]",
+    service: "Service",
     titles: Path | None,
     json: bool,
 ) -> None:
+    """Print a ranked list, with titles if there are some."""
     from taciturn.recommend.tables import read_titles
 
-    names = read_titles(titles, recommender.item_ids) if titles is not None else {}
+    rows = [asdict(each) for each in best]
     if titles is not None:
+        names = read_titles(titles, service.item_ids)
         rows = [row | {"title": names.get(row["item_id"])} for row in rows]
     if json:
         emit_json(head | {"items": rows})

@@ -1,0 +1,54 @@
+"""Requests by id and by file."""
+
+from pathlib import Path
+
+import pytest
+
+from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.recommend.requests import Recipient, Service
+from tests.release.helpers import write_small
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    write_small(tmp_path / "release")
+    return tmp_path / "release"
+
+
+def test_a_recipient_is_a_user_or_a_file() -> None:
+    for given in ({}, {"user": "1", "ratings": Path("own.csv")}):
+        with pytest.raises(InvalidParameter, match="pass either --user ID"):
+            Recipient(**given)  # type: ignore[arg-type]
+
+
+def test_ids_have_the_type_of_the_release(release: Path) -> None:
+    service = Service(release)
+    user, best = service.recommend(Recipient(user="1"), 2)
+    assert user == 1 and [each.rank for each in best] == [1, 2]
+    assert service.similar("100", 1)[0] == 100
+    found = service.predict(Recipient(user="1"), "100")
+    assert (found.user_id, found.item_id, found.deviation) == (1, 100, None)
+    with pytest.raises(InvalidParameter, match="whole numbers"):
+        service.similar("one")
+
+
+def test_own_ratings_are_left_out_of_the_list(release: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    service, own = Service(release, note=notes.append), tmp_path / "own.csv"
+    own.write_text("item_id,rating\n100,5\n99999,3\n")
+    user, best = service.recommend(Recipient(ratings=own), 3)
+    assert user is None and 100 not in [each.item_id for each in best]
+    assert notes == [f"1 of 2 items in {own} are not in the release"]
+    assert 1 <= service.predict(Recipient(ratings=own), "101").rating <= 5
+    own.write_text("item_id,rating\n99999,3\n")
+    with pytest.raises(InvalidDocument, match="none of the items"):
+        service.recommend(Recipient(ratings=own))
+
+
+def test_exclusions_of_other_users_do_not_count(release: Path, tmp_path: Path) -> None:
+    service, seen = Service(release), tmp_path / "seen.csv"
+    _, (first, *_) = service.recommend(Recipient(user="1"), 1)
+    seen.write_text(f"user_id,item_id\n2,{first.item_id}\n")
+    assert service.recommend(Recipient(user="1"), 1, seen)[1] == [first]
+    seen.write_text(f"item_id\n{first.item_id}\n")
+    assert service.recommend(Recipient(user="1"), 1, seen)[1] != [first]
