@@ -158,26 +158,12 @@ def _compose_multipliers(
 
 def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: bool) -> None:
     from taciturn.accounting.accounts import account
-    from taciturn.accounting.certificate import Certificate, read_ledger, rounded_up
-    from taciturn.accounting.ledger import Status, combine
-    from taciturn.errors import InvalidParameter
-    from taciturn.release.bundle import SUMS
-    from taciturn.release.read import load_release
+    from taciturn.accounting.certificate import rounded_up
+    from taciturn.accounting.ledger import Status
+    from taciturn.release.compose import compose_releases
 
-    ledgers, certificates = [], []
-    for path in paths:
-        ledger = read_ledger(path)
-        if path.is_dir() and (path / SUMS).is_file():
-            ledger = load_release(path).certificate.ledger  # checks every file
-        elif path.is_dir() and (path / "key.json").is_file():
-            note(f"{path} is a run that has not ended: it may go on to spend its whole budget")
-        ledgers.append(ledger)
-        try:
-            certificates.append(Certificate.from_ledger(ledgers[-1], delta))
-            total = combine(ledgers)
-        except InvalidParameter as error:
-            raise InvalidParameter(f"{path}: {error}") from None
-    together = Certificate.from_ledger(total, delta)
+    composed = compose_releases(paths, delta, note)
+    together = composed.together
     document: dict[str, Any] = {
         "status": together.status,
         "reasons": list(together.reasons),
@@ -186,7 +172,7 @@ def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: 
         "count": len(together.events),
         "releases": [
             {"path": str(path), "status": each.status, "mu": each.mu, "epsilon": each.epsilon}
-            for path, each in zip(paths, certificates, strict=True)
+            for path, each in zip(paths, composed.each, strict=True)
         ],
     }
     if together.status is Status.NONE:

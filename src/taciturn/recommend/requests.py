@@ -19,7 +19,7 @@ from taciturn.tables.whole import id_column, read_table
 
 @dataclass(frozen=True, kw_only=True)
 class Recipient:
-    """User of a release by id, or somebody outside it by a file of their own ratings."""
+    """User of a release by id, or a user outside it by a file of their own ratings."""
 
     user: str | None = None
     ratings: Path | None = None
@@ -27,7 +27,7 @@ class Recipient:
     def __post_init__(self) -> None:
         if (self.user is None) == (self.ratings is None):
             raise InvalidParameter(
-                "pass either --user ID, or --ratings FILE for somebody who is not in the release"
+                "pass either --user ID, or --ratings FILE for a user who is not in the release"
             )
 
 
@@ -35,7 +35,7 @@ class Recipient:
 class Prediction:
     """Predicted rating, clipped to the scale, with its standard deviation if that is known.
 
-    `user_id` is None for somebody outside the release.
+    `user_id` is None for a user outside the release.
     """
 
     user_id: Id | None
@@ -79,10 +79,10 @@ class Service:
     def recommend(
         self, recipient: Recipient, count: int = 10, exclude: Path | None = None
     ) -> tuple[Id | None, list[Recommendation]]:
-        """Id of a user, and the best items for them; None for somebody outside the release.
+        """Id of a user, and the best items for them; None for a user outside the release.
 
         `exclude` is a table of items not to recommend, perhaps with a column of users whom they are
-        meant for. What somebody outside the release rated is excluded too.
+        meant for. What a user outside the release rated is excluded too.
         """
         if recipient.ratings is not None:
             own, folded = self._folded(recipient.ratings)
@@ -123,7 +123,7 @@ class Service:
         return parse_id(user, self._user_ids) if self._user_ids is not None else user
 
     def _folded(self, path: Path) -> tuple[dict[Id, float], FoldedIn]:
-        """Ratings of somebody outside the release, and the profile that follows from them."""
+        """Ratings of a user outside the release, and the profile that follows from them."""
         own = own_ratings(path, self.item_ids)
         known = set(self.item_ids.to_list()) & own.keys()
         if not known:

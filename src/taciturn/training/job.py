@@ -181,7 +181,7 @@ class Job:
         return ratings
 
     def _say_public(self, note: Say) -> None:
-        """Name the lists that the unit hides but that come from the ratings and are published."""
+        """Name the lists that the unit protects but that are published from the ratings."""
         roles = [
             role
             for role, path, is_listed in (
@@ -206,7 +206,7 @@ class Job:
         if has_factors and fit.model.factor_count == 0:
             note(
                 "noise leaves no room for factors here: the release has biases only, which rank "
-                "items the same for everybody; a larger epsilon or more ratings would change that"
+                "items the same for every user; a larger epsilon or more ratings would change that"
             )
         if fit.private_items is not None and outputs.private_items is None:
             note(
