@@ -110,6 +110,8 @@ class ErrorPass:
         """
         values.check(self.view)
         pattern, step = values.pattern, math.ldexp(1.0, self.grid.exponent)
+        if (len(rows), len(others)) != (len(pattern), pattern.width):
+            raise InvalidParameter("the features of a pass must fit the ratings")
         row_lines, column_lines = rows.lines(step, NORM * step), others.lines(step, NORM)
         parts = _ranges(pattern.starts, pattern.entries, parallel.thread_count(threads))
         row_sums = np.empty((len(rows), rows.width), dtype=np.int64)

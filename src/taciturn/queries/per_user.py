@@ -55,6 +55,7 @@ class UserTotals:
     """
 
     def __init__(self, *, items: int, view: ValueView) -> None:
+        _check_axis(view)
         self.view, self._items = view, items
         self.queries = (
             BoundedQuery(
@@ -139,6 +140,8 @@ class ReleasedItems:
 
         Reads private data; a row depends on the ratings of one user alone.
         """
+        if len(self.rows) != pattern.width:
+            raise InvalidParameter("the released items must be those of the ratings")
         return solve_rows(
             pattern.starts,
             pattern.columns,
@@ -178,8 +181,7 @@ class UserSums:
     def __init__(
         self, *, purpose: str, errors: ErrorPass, items: ReleasedItems, width: int = 1
     ) -> None:
-        if errors.view.axis is not Axis.USERS:
-            raise InvalidParameter("user-level sums run along the users")
+        _check_axis(errors.view)
         self.view, self._errors, self._items = errors.view, errors, items
         self._offered = items.features
         self.queries = user_queries(
@@ -256,6 +258,12 @@ def user_queries(
             proof="user.md#claim",
         ),
     )
+
+
+def _check_axis(view: ValueView) -> None:
+    """Raise unless values come user by user: a user's weight follows from the rows."""
+    if view.axis is not Axis.USERS:
+        raise InvalidParameter("user-level sums run along the users")
 
 
 def _triangle(width: int) -> int:
