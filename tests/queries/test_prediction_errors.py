@@ -1,4 +1,4 @@
-"""The fused pass: exact, the same everywhere, and never more sensitive than booked."""
+"""The fused pass: exact, the same everywhere, and never more sensitive than recorded."""
 
 import math
 from typing import Any
@@ -10,28 +10,29 @@ from hypothesis import strategies as st
 
 from taciturn import _core
 from taciturn.accounting.events import Rows
+from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
-from taciturn.queries.prediction_errors import (
-    LANES,
-    NORM,
-    RatedPairs,
-    ResidualSums,
-    Side,
-    reach_max,
-    value_levels,
-)
+from taciturn.queries.error_pass import ErrorPass, margin_max, value_levels
+from taciturn.queries.features import LANES, NORM, AxisFeatures
+from taciturn.queries.prediction_errors import PredictionErrorSums
 from taciturn.queries.reference import reference_tables
+from taciturn.queries.values import GridValues, ValueView, on_grid
+from tests.queries.helpers import constant_values, pass_view, values_of
 from tests.solvers.helpers import random_ratings, replaced
 
 GRID = ValueGrid.for_scale(1, 5, 64)
 
 
-def sides(ratings: Ratings, width: int, seed: int = 0, length: float = 2.0) -> tuple[Side, Side]:
+Both = tuple[AxisFeatures, AxisFeatures]
+
+
+def random_features(ratings: Ratings, width: int, seed: int = 0, length: float = 2.0) -> Both:
     random = np.random.default_rng(seed)
     return tuple(  # type: ignore[return-value]
-        Side(
+        AxisFeatures(
             random.normal(size=(count, width)) * length / math.sqrt(width),
             random.uniform(0.2, 1, size=count),
             random.uniform(1, 2.5, size=count),
@@ -40,9 +41,27 @@ def sides(ratings: Ratings, width: int, seed: int = 0, length: float = 2.0) -> t
     )
 
 
-def sums(ratings: Ratings, users: Side, items: Side, **options: object) -> ResidualSums:
-    facts = {"purpose": "test", "pairs": RatedPairs(ratings), "users": users, "items": items}
-    return ResidualSums(**(facts | {"values": GRID} | options))  # type: ignore[arg-type]
+def sums(
+    ratings: Ratings,
+    users: AxisFeatures,
+    items: AxisFeatures,
+    *,
+    grid: ValueGrid = GRID,
+    has_squares: bool = False,
+    **options: Any,
+) -> PredictionErrorSums:
+    return PredictionErrorSums(
+        purpose="test",
+        errors=ErrorPass(pass_view(ratings, grid), **options),
+        users=users,
+        items=items,
+        pattern=ratings.pattern,
+        has_squares=has_squares,
+    )
+
+
+def pass_values(ratings: Ratings) -> GridValues:
+    return on_grid(ratings, pass_view(ratings, GRID))
 
 
 @settings(max_examples=60)
@@ -60,32 +79,32 @@ def sums(ratings: Ratings, users: Side, items: Side, **options: object) -> Resid
 @example(3, 30, 30, 129, 2, 7, False)
 @example(4, 30, 30, 64, 1, 7, True)
 def test_the_pass_matches_the_reference(
-    seed: int, users: int, items: int, width: int, first: int, limit: int | None, portable: bool
+    seed: int, users: int, items: int, width: int, first: int, threshold: int | None, portable: bool
 ) -> None:
     first = min(first, width)
     ratings = random_ratings(seed, users, items, density=0.6)
-    both = sides(ratings, width, seed)
-    measurement = sums(ratings, *both, first=first, limit=limit, portable=portable)
-    tables = measurement.tables(RatedPairs(ratings).values(ratings, GRID), threads=2)
-    expected = reference_tables(ratings, *both, GRID, first=first, reach=0.5, limit=limit)
+    both = random_features(ratings, width, seed)
+    spec = sums(ratings, *both, first=first, threshold=threshold, portable=portable)
+    tables = spec.tables(pass_values(ratings), threads=2)
+    expected = reference_tables(ratings, *both, GRID, first=first, margin=0.5, threshold=threshold)
     assert np.array_equal(tables.users, expected.users)
     assert np.array_equal(tables.items, expected.items)
     assert tables.squares == expected.squares
 
 
 @pytest.mark.parametrize("length", [2.0, 6.0, 12.0, 1000.0])
-@pytest.mark.parametrize("limit", [None, 5, 300])
+@pytest.mark.parametrize("threshold", [None, 5, 300])
 @pytest.mark.parametrize("portable", [False, True])
-def test_residuals_far_beyond_the_scale_are_exact_too(
-    length: float, limit: int | None, portable: bool
+def test_errors_far_beyond_the_scale_are_exact_too(
+    length: float, threshold: int | None, portable: bool
 ) -> None:
-    """Few, most or all residuals are too large for the usual sums, or cut."""
+    """Few, most or all errors are too large for the usual sums, or clipped."""
     ratings = random_ratings(3, 70, 50, density=0.7)
-    both = sides(ratings, 20, 5, length)
-    reach = reach_max(GRID)
-    measurement = sums(ratings, *both, reach=reach, limit=limit, portable=portable)
-    tables = measurement.tables(RatedPairs(ratings).values(ratings, GRID), threads=2)
-    expected = reference_tables(ratings, *both, GRID, first=0, reach=reach, limit=limit)
+    both = random_features(ratings, 20, 5, length)
+    margin = margin_max(GRID)
+    spec = sums(ratings, *both, margin=margin, threshold=threshold, portable=portable)
+    tables = spec.tables(pass_values(ratings), threads=2)
+    expected = reference_tables(ratings, *both, GRID, first=0, margin=margin, threshold=threshold)
     assert np.array_equal(tables.users, expected.users)
     assert np.array_equal(tables.items, expected.items)
     assert tables.squares == expected.squares
@@ -93,24 +112,23 @@ def test_residuals_far_beyond_the_scale_are_exact_too(
 
 @pytest.mark.parametrize("bounds", [(1, 5), (-4, 4), (100000, 100004)])
 @pytest.mark.parametrize("levels", [64, 128, 4096, 16384])
-def test_the_farthest_reach_is_allowed_and_no_more(bounds: tuple[int, int], levels: int) -> None:
-    ratings = random_ratings(0)
+def test_the_largest_margin_is_allowed_and_no_more(bounds: tuple[int, int], levels: int) -> None:
     grid = ValueGrid.for_scale(*bounds, levels)
-    both = sides(ratings, 3)
+    view = ValueView(grid=grid, axis=Axis.USERS)
     try:
-        sums(ratings, *both, values=grid, reach=0)
+        ErrorPass(view, margin=0)
     except InvalidParameter:
         return  # too far from zero for any
-    sums(ratings, *both, values=grid, reach=reach_max(grid))
+    ErrorPass(view, margin=margin_max(grid))
     with pytest.raises(InvalidParameter):
-        sums(ratings, *both, values=grid, reach=reach_max(grid) + 1)
+        ErrorPass(view, margin=margin_max(grid) + 1)
 
 
 @pytest.mark.parametrize("shape", [(900, 60), (60, 900)])
 @pytest.mark.parametrize("width", [5, 16, 20, 23, 31, 40, 50, 56, 84, 128, 200])
 def test_threads_and_instructions_change_nothing(shape: tuple[int, int], width: int) -> None:
     ratings = random_ratings(4, *shape)
-    both, values = sides(ratings, width), RatedPairs(ratings).values(ratings, GRID)
+    both, values = random_features(ratings, width), pass_values(ratings)
     one = sums(ratings, *both).tables(values, threads=1)
     for threads, portable in [(2, False), (7, False), (1, True), (3, True)]:
         other = sums(ratings, *both, portable=portable).tables(values, threads=threads)
@@ -121,40 +139,39 @@ def test_threads_and_instructions_change_nothing(shape: tuple[int, int], width: 
 @pytest.mark.parametrize("levels", [64, 8192])
 @pytest.mark.parametrize("shape", [(3000, 2), (2, 3000), (60, 50), (2000, 1900)])
 def test_long_rows_at_the_extremes_do_not_overflow(shape: tuple[int, int], levels: int) -> None:
-    """Every feature row as long as it can be, every residual as large: 32 bits would not do."""
+    """Every feature row as long as it can be, every error as large: 32 bits would not do."""
     ratings = random_ratings(0, *shape, density=1.0)
     grid = ValueGrid.for_scale(1, 5, levels)
     both = [
-        Side(np.ones((count, 1)), np.ones(count), np.full(count, 100.0)) for count in ratings.shape
+        AxisFeatures(np.ones((count, 1)), np.ones(count), np.full(count, 100.0))
+        for count in ratings.shape
     ]
-    measurement = sums(ratings, *both, values=grid)
-    values = np.full(len(ratings), -(2**31), dtype=np.int32)
-    tables = measurement.tables(values)
+    spec = sums(ratings, *both, grid=grid)
+    tables = spec.tables(constant_values(ratings, spec.view, -(2**31)))
     largest = math.ceil(grid.range * 1.5)
     assert (tables.users == ratings.shape[1] * largest * NORM).all()
     assert (tables.items == ratings.shape[0] * largest * NORM).all()
     assert tables.squares == len(ratings) * largest**2
-    magnitudes = [query.magnitude for query in measurement.queries]
+    magnitudes = [query.magnitude for query in spec.queries]
     assert magnitudes == [abs(tables.users).max(), abs(tables.items).max()]
 
 
 @settings(max_examples=60)
 @given(st.data(), st.integers(0, 2**32), st.integers(1, 40), st.none() | st.integers(1, 100))
-def test_one_value_never_moves_more_than_booked(
-    data: st.DataObject, seed: int, width: int, limit: int | None
+def test_one_value_never_moves_more_than_recorded(
+    data: st.DataObject, seed: int, width: int, threshold: int | None
 ) -> None:
     """Neighbours under `value`: one entry takes any 32-bit integer, on the grid or not."""
     ratings = random_ratings(seed % 11, users=8, items=6)
-    both = sides(ratings, width, seed, length=3.0)
-    measurement = sums(ratings, *both, limit=limit, has_squares=True)
-    values = RatedPairs(ratings).values(ratings, GRID)
+    both = random_features(ratings, width, seed, length=3.0)
+    spec = sums(ratings, *both, threshold=threshold, has_squares=True)
+    steps = pass_values(ratings).steps.copy()
     anything = st.integers(-(2**31), 2**31 - 1) | st.integers(GRID.lowest, GRID.highest)
-    entry = data.draw(st.integers(0, values.size - 1))
-    other = values.copy()
-    values[entry], other[entry] = data.draw(anything), data.draw(anything)
-    for query, one, two in zip(
-        measurement.queries, measurement.exact(values), measurement.exact(other), strict=True
-    ):
+    entry = data.draw(st.integers(0, steps.size - 1))
+    other = steps.copy()
+    steps[entry], other[entry] = data.draw(anything), data.draw(anything)
+    tables = [spec.exact(values_of(ratings, spec.view, each)).tables for each in (steps, other)]
+    for query, one, two in zip(spec.queries, *tables, strict=True):
         change = one - two
         square = sum(int(part) ** 2 for part in change.reshape(-1))
         assert square <= int(query.sensitivity) ** 2
@@ -164,21 +181,36 @@ def test_one_value_never_moves_more_than_booked(
 
 def test_the_worst_case_reaches_the_bound() -> None:
     ratings = random_ratings(1, users=5, items=4)
-    both = [Side(np.eye(count, 7) * 9, np.ones(count), np.zeros(count)) for count in ratings.shape]
-    measurement = sums(ratings, *both)
-    low, high = (replaced(ratings, 3, value) for value in (1.0, 5.0))
-    pairs = RatedPairs(ratings)
-    changes = [
-        (a - b)
-        for a, b in zip(
-            measurement.exact(pairs.values(low, GRID)),
-            measurement.exact(pairs.values(high, GRID)),
-            strict=True,
-        )
+    both = [
+        AxisFeatures(np.eye(count, 7) * 9, np.ones(count), np.zeros(count))
+        for count in ratings.shape
     ]
-    for query, change in zip(measurement.queries, changes, strict=True):
-        assert np.linalg.norm(change.astype(float)) == query.sensitivity
-    assert [query.rows for query in measurement.queries] == [Rows.USERS, Rows.ITEMS]
+    spec = sums(ratings, *both)
+    low, high = (
+        spec.exact(pass_values(replaced(ratings, 3, value))).tables for value in (1.0, 5.0)
+    )
+    for query, one, two in zip(spec.queries, low, high, strict=True):
+        assert np.linalg.norm((one - two).astype(float)) == query.sensitivity
+        assert query.unit is Unit.VALUE
+    assert [query.rows for query in spec.queries] == [Rows.USERS, Rows.ITEMS]
+
+
+@pytest.mark.parametrize("threshold", [1, 20, 40])
+def test_the_worst_case_reaches_the_bound_of_clipped_errors(threshold: int) -> None:
+    """From as far below a prediction in the middle to as far above it, or the whole range."""
+    ratings = random_ratings(1, users=5, items=4)
+    middle = (GRID.lowest + GRID.highest) / 2 * 2.0**GRID.exponent
+    users, items = (
+        AxisFeatures(np.ones((count, 1)), np.ones(count), np.full(count, base))
+        for count, base in zip(ratings.shape, (middle, 0.0), strict=True)
+    )
+    spec = sums(ratings, users, items, first=1, threshold=threshold)
+    low, high = (
+        spec.exact(pass_values(replaced(ratings, 3, value))).tables for value in (1.0, 5.0)
+    )
+    moved = [np.linalg.norm(one - two) for one, two in zip(low, high, strict=True)]
+    bound = min(2 * threshold, GRID.range) * NORM
+    assert moved == [query.sensitivity for query in spec.queries] == [bound, bound]
 
 
 @given(
@@ -219,106 +251,116 @@ def test_profiles_that_are_not_finite_are_refused(bad: float) -> None:
         broken = rows.copy()
         broken[place] = bad
         with pytest.raises(InvalidParameter, match="finite"):
-            Side(broken, np.ones(3), np.zeros(3))
+            AxisFeatures(broken, np.ones(3), np.zeros(3))
     with pytest.raises(InvalidParameter, match="finite"):
-        Side(rows, np.full(3, bad), np.zeros(3))
+        AxisFeatures(rows, np.full(3, bad), np.zeros(3))
     with pytest.raises(InvalidParameter, match="finite"):
-        Side(rows, np.ones(3), np.full(3, bad))
+        AxisFeatures(rows, np.ones(3), np.full(3, bad))
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_features_that_do_not_fit_are_refused() -> None:
     ratings = random_ratings()
-    users, items = sides(ratings, 4)
-    with pytest.raises(InvalidParameter, match="fit the pairs"):
+    users, items = random_features(ratings, 4)
+    with pytest.raises(InvalidParameter, match="fit the rating pattern"):
         sums(ratings, items, users)
-    with pytest.raises(InvalidParameter, match="15 bits"):
-        sums(ratings, users, items, values=ValueGrid.for_scale(1, 5, 30000))
-    with pytest.raises(InvalidParameter, match="too far from zero"):
-        sums(ratings, users, items, values=ValueGrid(exponent=0, lowest=2**30, highest=2**30 + 9))
-    with pytest.raises(InvalidParameter, match="32-bit"):
-        sums(ratings, users, items).exact(np.zeros(3, dtype=np.int32))
-    with pytest.raises(InvalidParameter, match="other pairs"):
-        RatedPairs(ratings).values(random_ratings(9), GRID)
+    with pytest.raises(InvalidParameter, match="one width"):
+        sums(ratings, users, random_features(ratings, 5)[1])
     with pytest.raises(InvalidParameter, match="columns"):
-        Side(np.ones((3, 0)), np.ones(3), np.zeros(3))
+        AxisFeatures(np.ones((3, 0)), np.ones(3), np.zeros(3))
     with pytest.raises(InvalidParameter, match="one base"):
-        Side(np.ones((3, 2)), np.ones(2), np.zeros(3))
+        AxisFeatures(np.ones((3, 2)), np.ones(2), np.zeros(3))
+
+
+def test_grids_that_do_not_fit_are_refused() -> None:
+    for grid, message in (
+        (ValueGrid.for_scale(1, 5, 30000), "15 bits"),
+        (ValueGrid(exponent=0, lowest=2**30, highest=2**30 + 9), "too far from zero"),
+    ):
+        with pytest.raises(InvalidParameter, match=message):
+            ErrorPass(ValueView(grid=grid, axis=Axis.USERS))
+
+
+def test_values_that_do_not_fit_are_refused() -> None:
+    ratings = random_ratings()
+    spec = sums(ratings, *random_features(ratings, 4))
+    spec.exact(pass_values(ratings))
+    with pytest.raises(InvalidParameter, match="other pairs"):
+        spec.exact(pass_values(random_ratings(9)))
+    with pytest.raises(InvalidParameter, match="another grid"):
+        spec.exact(on_grid(ratings, ValueView(grid=GRID, axis=spec.view.axis.other)))
+    with pytest.raises(InvalidParameter, match="longer axis"):
+        PredictionErrorSums(
+            purpose="test",
+            errors=ErrorPass(ValueView(grid=GRID, axis=Axis.ITEMS)),
+            users=spec._users,
+            items=spec._items,
+            pattern=ratings.pattern,
+        )
 
 
 def call_kernel(
-    ratings: Ratings, both: tuple[Side, Side], columns: Any, width: int, portable: bool = False
-) -> None:
-    """Call the kernel itself, which has to guard its memory."""
-    pairs, (users, items) = RatedPairs(ratings), both
+    ratings: Ratings,
+    both: Both,
+    *,
+    columns: Any = None,
+    packed: Any = None,
+    width: int,
+    portable: bool = False,
+) -> np.ndarray:
+    """Call the kernel itself, which has to guard its memory; sums by item, and rows beyond."""
+    pattern, (users, items) = ratings.pattern.by_user, both
+    around = np.zeros((len(items) + 4, width), dtype=np.int64)
     _core.residual_sums(
-        pairs.starts,
-        columns,
-        pairs.values(ratings, GRID),
+        pattern.starts,
+        pattern.columns if columns is None else columns,
+        pass_values(ratings).steps,
         (GRID.lowest, GRID.highest),
         (GRID.lowest, GRID.highest),
         0,
         GRID.range,
-        users.packed,
+        users.packed if packed is None else packed,
         users.lines(1, 1),
         items.packed,
         items.lines(1, 1),
-        np.empty((ratings.shape[0], width), dtype=np.int64),
-        np.zeros((ratings.shape[1], width), dtype=np.int64),
-        np.empty(ratings.shape[0], dtype=np.int64),
+        np.empty((len(users), width), dtype=np.int64),
+        around[: len(items)],
+        np.empty(len(users), dtype=np.int64),
         0,
-        ratings.shape[0],
+        len(users),
         portable=portable,
     )
+    return around
 
 
 @pytest.mark.parametrize("width", [5, 18, 40, 130, 150])
 def test_padding_that_is_not_zero_goes_nowhere(width: int) -> None:
     ratings = random_ratings(3, users=30, items=20)
-    pairs, (users, items) = RatedPairs(ratings), sides(ratings, width)
-    longer, shorter = (users, items) if pairs.by_user else (items, users)
-    padded = longer.packed.copy()
+    both = random_features(ratings, width)
+    padded = both[0].packed.copy()
     padded[:, width:] = 7
-    found = []
-    for portable in (False, True):
-        around = np.zeros((len(shorter.base) + 4, width), dtype=np.int64)
-        _core.residual_sums(
-            pairs.starts,
-            pairs.columns,
-            pairs.values(ratings, GRID),
-            (GRID.lowest, GRID.highest),
-            (GRID.lowest, GRID.highest),
-            0,
-            GRID.range,
-            padded,
-            longer.lines(1, 1),
-            shorter.packed,
-            shorter.lines(1, 1),
-            np.empty((len(longer.base), width), dtype=np.int64),
-            around[: len(shorter.base)],
-            np.empty(len(longer.base), dtype=np.int64),
-            0,
-            len(longer.base),
-            portable=portable,
-        )
-        found.append(around)
-    assert found[0].any() and np.array_equal(found[0], found[1])
-    assert not found[0][len(shorter.base) :].any()
+    fast, portable = (
+        call_kernel(ratings, both, packed=padded, width=width, portable=portable)
+        for portable in (False, True)
+    )
+    assert fast.any() and np.array_equal(fast, portable)
+    assert not fast[ratings.shape[1] :].any()
 
 
 @pytest.mark.parametrize("portable", [False, True])
 def test_columns_out_of_range_are_refused_by_the_kernel(portable: bool) -> None:
     ratings = random_ratings()
     for bad in (-1, ratings.shape[1]):
-        columns = RatedPairs(ratings).columns.copy()
+        columns = ratings.by_user.columns.copy()
         columns[5] = bad
+        both = random_features(ratings, 4)
         with pytest.raises(IndexError, match="no features"):
-            call_kernel(ratings, sides(ratings, 4), columns, 4, portable)
+            call_kernel(ratings, both, columns=columns, width=4, portable=portable)
 
 
 def test_the_kernel_refuses_a_stride_that_is_too_long() -> None:
     ratings = random_ratings()
     with pytest.raises(ValueError, match="width"):
-        call_kernel(ratings, sides(ratings, 40), RatedPairs(ratings).columns, 20)
+        call_kernel(ratings, random_features(ratings, 40), width=20)
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 0.999, 1.0, 3.7, 10.0])

@@ -1,0 +1,213 @@
+"""Tables under unit `user`: one user more or less never moves them more than recorded."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from taciturn.accounting.units import Unit
+from taciturn.data.ratings import Csr, Ratings
+from taciturn.mechanisms.grid import ValueGrid
+from taciturn.queries import per_user as module
+from taciturn.queries.executor import RatingQuery
+from taciturn.queries.features import NORM, AxisFeatures
+from taciturn.queries.per_user import ReleasedItems, UserSums, weights
+from taciturn.queries.totals import COUNT_BITS
+from taciturn.queries.values import GridValues
+from tests.queries.helpers import (
+    GRIDS,
+    Floats,
+    LongFeatures,
+    assert_bounded,
+    constant_values,
+    every_pair,
+    largest_ratio,
+    random_items,
+    rated,
+    squared_ratios,
+    user_sums,
+    user_totals,
+    values_of,
+)
+
+ONE = 1 << COUNT_BITS
+
+Neighbours = list[GridValues]
+"""Values of all users, of all without one user's ratings, and of all without that user."""
+
+
+def without(ratings: Ratings, user: int) -> Ratings:
+    """The ratings of all other users; the list of users lacks this one too."""
+    rest = ratings.select(ratings.rows() != user).by_user
+    others = np.arange(ratings.shape[0]) != user
+    return Ratings(
+        user_ids=ratings.user_ids.filter(pl.Series(others)),
+        item_ids=ratings.item_ids,
+        scale=ratings.scale,
+        by_user=Csr(np.delete(rest.starts, user), rest.columns, rest.codes),
+    )
+
+
+def neighbours(ratings: Ratings, values: GridValues, user: int) -> Neighbours:
+    """The values, those without a user's ratings, and those without the user altogether."""
+    others = ratings.rows() != user
+    steps = values.steps[others]
+    return [
+        values,
+        values_of(ratings.select(others), values.view, steps),
+        values_of(without(ratings, user), values.view, steps),
+    ]
+
+
+def assert_protected(spec: RatingQuery, datasets: Neighbours) -> None:
+    one, silent, absent = datasets
+    assert_bounded(spec, one, silent)
+    assert_bounded(spec, one, absent)
+    assert largest_ratio(spec, silent, absent) == 0
+    assert {query.unit for query in spec.queries} == {Unit.USER}
+
+
+@settings(max_examples=60)
+@given(rated(), st.data())
+def test_no_user_moves_totals_more_than_recorded(
+    some: tuple[Ratings, GridValues], data: st.DataObject
+) -> None:
+    ratings, values = some
+    user = data.draw(st.integers(0, ratings.shape[0] - 1))
+    spec = user_totals(ratings.shape[1], values.view.grid)
+    assert_protected(spec, neighbours(ratings, values, user))
+
+
+@settings(max_examples=80)
+@given(
+    rated(),
+    st.data(),
+    st.integers(0, 2**32),
+    st.integers(1, 6),
+    st.sampled_from([0.01, 1.0, 30.0]),
+    st.none() | st.integers(1, 100),
+    st.floats(-100, 100),
+    st.booleans(),
+)
+def test_no_user_moves_sums_more_than_recorded(
+    some: tuple[Ratings, GridValues],
+    data: st.DataObject,
+    seed: int,
+    width: int,
+    length: float,
+    threshold: int | None,
+    mean: float,
+    portable: bool,
+) -> None:
+    ratings, values = some
+    random = np.random.default_rng(seed)
+    items = random_items(random, ratings.shape[1], width, length, mean)
+    user = data.draw(st.integers(0, ratings.shape[0] - 1))
+    spec = user_sums(items, threshold, grid=values.view.grid, portable=portable)
+    assert_protected(spec, neighbours(ratings, values, user))
+
+
+def worst_case(
+    count: int, threshold: int = 40, constant: float = 1.9
+) -> tuple[UserSums, Neighbours]:
+    """A spec, and neighbours that differ by a user with `count` ratings far from predictions.
+
+    Item profiles are zero and the regularization holds the user's bias, so that predictions are the
+    mean, and the constant is the user's whole feature.
+    """
+    items = ReleasedItems(
+        rows=np.zeros((count, 3)),
+        regularization=np.array([1e12, 1.0, 1.0]),
+        constant=constant,
+        mean=1.0,
+    )
+    ratings, spec = every_pair(2, count), user_sums(items, threshold)
+    return spec, neighbours(ratings, constant_values(ratings, spec.view, 2**31 - 1), 0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 300, 3000])
+def test_the_worst_case_comes_close_to_the_bounds(count: int) -> None:
+    """Reached exactly if the weight 1/√n is on the grid.
+
+    Otherwise a weighted feature, NORM/√n steps long, is rounded down to whole steps: √n/NORM is
+    lost at most, 0.4 % for 3,000 ratings.
+    """
+    spec, (one, *others) = worst_case(count)
+    for other in others:
+        assert_bounded(spec, one, other)
+        by_item, products, squares = squared_ratios(spec, one, other)
+        assert (1 - math.sqrt(count) / NORM) ** 2 <= by_item <= 1 and by_item > 0.98**2
+        assert products == squares == 1
+        if count in (1, 16):
+            assert by_item == 1
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 300, 3000])
+def test_the_worst_case_reaches_the_bounds_of_totals(count: int, grid: ValueGrid) -> None:
+    ratings, spec = every_pair(2, count), user_totals(count, grid)
+    end = max(grid.lowest, grid.highest, key=abs)
+    one, *others = neighbours(ratings, constant_values(ratings, spec.view, end), 0)
+    for other in others:
+        by_item, of_users = squared_ratios(spec, one, other)
+        # A weight of 2^26/√n steps loses less than one; the other bound is √3, rounded up.
+        assert (1 - math.sqrt(count) / ONE) ** 2 <= by_item <= 1
+        assert 1 - 1e-14 < of_users <= 1
+
+
+def test_a_forgotten_weight_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "weights", lambda counts: np.full(counts.shape, ONE))
+    spec, (one, *others) = worst_case(16)
+    ratings, of_totals = every_pair(2, 16), user_totals(16)
+    zero, *rest = neighbours(ratings, constant_values(ratings, of_totals.view, 0), 0)
+    for other, another in zip(others, rest, strict=True):
+        assert squared_ratios(spec, one, other) == [16, 1, 1]
+        assert largest_ratio(of_totals, zero, another) == 16
+
+
+def test_a_threshold_that_is_not_applied_is_caught() -> None:
+    spec, (one, *others) = worst_case(16)
+    spec._errors.threshold += 1
+    for other in others:
+        by_item, _, squares = squared_ratios(spec, one, other)
+        assert by_item > 1 and squares > 1
+
+
+def test_features_that_are_too_long_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AxisFeatures", LongFeatures)
+    spec, (one, *others) = worst_case(16)
+    for other in others:
+        by_item, products, _ = squared_ratios(spec, one, other)
+        assert by_item > 1.8**2 and products > 1.8**4
+
+
+def test_features_are_clipped_even_if_they_are_not_divided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def undivided(rows: Floats, shrink: Floats, base: Floats) -> AxisFeatures:
+        return AxisFeatures(rows, np.ones_like(shrink), base)
+
+    monkeypatch.setattr(module, "AxisFeatures", undivided)
+    spec, (one, *others) = worst_case(16)
+    for other in others:
+        assert_bounded(spec, one, other)
+
+
+def test_weights_never_exceed_their_share() -> None:
+    """In whole numbers: n·w² ≤ 2^52 means w² ≤ ⌊2^52/n⌋. No larger weight would do."""
+    counts = np.arange(1, 10**6 + 1)
+    found, most = weights(counts), ONE**2 // counts
+    assert (found**2 <= most).all() and ((found + 1) ** 2 > most).all()
+    assert weights(np.array([0, 4, 0])).tolist() == [0, ONE // 2, 0]
+
+
+@given(st.integers(1, 2**40))
+@example(2**40)
+@example(2**31 - 1)
+def test_weights_of_very_many_ratings(count: int) -> None:
+    found = int(weights(np.array([count]))[0])
+    assert count * found**2 <= ONE**2
+    assert 0 <= math.isqrt(ONE**2 // count) - found <= 1
