@@ -4,18 +4,26 @@ import numpy as np
 import pytest
 
 from taciturn import _core
+from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
-from taciturn.solvers.als.posterior import Design, Measured, Pattern, Posterior, Prior, posterior
+from taciturn.solvers.als.posterior import (
+    Design,
+    Measured,
+    Posterior,
+    RowPrior,
+    posterior,
+    products,
+)
 from tests.solvers.helpers import random_ratings
 
 
 class Problem:
-    """A random one: everything that `posterior` takes."""
+    """Random arguments of `posterior`."""
 
     def __init__(self, ratings: Ratings, measured: int, unknown: int, known: int) -> None:
         random = np.random.default_rng(measured)
         users, items = ratings.shape
-        self.pattern = Pattern(ratings.by_item.starts, ratings.by_item.columns)
+        self.pattern = ratings.pattern.by_item
         self.measured = Measured(
             features=random.normal(size=(users, measured)).astype(np.float32),
             sums=random.normal(size=(items, measured)) * 10,
@@ -28,7 +36,7 @@ class Problem:
             errors=random.uniform(0.5, 2, users),
         )
         half = random.normal(size=(unknown, unknown))
-        self.prior = Prior(
+        self.prior = RowPrior(
             means=random.normal(size=(items, unknown)),
             covariance=half @ half.T + np.eye(unknown),
         )
@@ -37,15 +45,15 @@ class Problem:
         return posterior(self.pattern, self.measured, self.design, self.prior, threads)
 
     def reference(self) -> tuple[np.ndarray, np.ndarray]:
-        """Condition the joint normal distribution of coefficients and measurements."""
+        """Condition the joint normal distribution of coefficients and noisy sums."""
         means, covariances = [], []
         for row in range(len(self.prior.means)):
             begin, end = self.pattern.starts[row : row + 2]
-            partners = self.pattern.columns[begin:end]
-            features = self.measured.features[partners].astype(float)
-            effect = features.T @ self.design.unknown[partners]
-            assumed = features.T @ (self.design.known[partners] @ self.design.shifts[row])
-            errors = np.diag(self.design.errors[partners])
+            counterparts = self.pattern.columns[begin:end]
+            features = self.measured.features[counterparts].astype(float)
+            effect = features.T @ self.design.unknown[counterparts]
+            assumed = features.T @ (self.design.known[counterparts] @ self.design.shifts[row])
+            errors = np.diag(self.design.errors[counterparts])
             of_sums = features.T @ errors @ features + np.diag(self.measured.noise)
             total = effect @ self.prior.covariance @ effect.T + of_sums
             gain = np.linalg.solve(total, effect @ self.prior.covariance).T
@@ -89,18 +97,15 @@ def test_instructions_change_only_last_bits(monkeypatch: pytest.MonkeyPatch) -> 
     assert np.allclose(fast.variances, slow.variances, rtol=1e-5, atol=1e-7)
 
 
-def test_products() -> None:
+@pytest.mark.parametrize("axis", list(Axis))
+def test_products_match_the_reference(axis: Axis) -> None:
     ratings = random_ratings(3, users=40, items=25)
-    pattern = Pattern(ratings.by_user.starts, ratings.by_user.columns)
     random = np.random.default_rng(0)
-    users, items = random.normal(size=(40, 7)), random.normal(size=(25, 7))
-    expected = np.einsum("nk,nk->n", users[ratings.rows()], items[ratings.by_user.columns])
-    assert np.allclose(pattern.products(users, items, threads=2), expected, atol=1e-5)
-    values = random.integers(-9, 9, len(ratings)).astype(np.int32)
-    features = random.integers(-9, 9, (25, 3)).astype(np.int32)
-    sums = np.zeros((40, 3), dtype=np.int64)
-    np.add.at(sums, ratings.rows(), values[:, None] * features[ratings.by_user.columns])
-    assert np.array_equal(pattern.sums(values, features), sums)
+    rows = {axis: random.normal(size=(n, 7)) for axis, n in zip(Axis, (40, 25), strict=True)}
+    pattern = ratings.pattern.along(axis)
+    own, others = rows[axis], rows[axis.other]
+    expected = np.einsum("nk,nk->n", own[pattern.entry_rows()], others[pattern.columns])
+    assert np.allclose(products(pattern, own, others, threads=2), expected, atol=1e-5)
 
 
 def test_the_kernel_refuses_what_does_not_fit() -> None:
