@@ -1,6 +1,7 @@
 """States of algorithms as bytes: frozen dataclasses of arrays, numbers and such dataclasses."""
 
 import io
+import zlib
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 from zipfile import BadZipFile
@@ -11,6 +12,9 @@ import numpy.typing as npt
 State = TypeVar("State")
 
 _STEP = "step"
+
+_DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, BadZipFile, zlib.error)
+"""Exceptions with which reading arrays out of damaged or foreign bytes fails."""
 
 
 def pack(step: int, state: Any) -> bytes:
@@ -29,7 +33,7 @@ def unpack(content: bytes, like: State) -> tuple[int, State] | None:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             return int(arrays[_STEP]), _like("state", like, dict(arrays))
-    except (OSError, ValueError, KeyError, BadZipFile):
+    except _DAMAGE:
         return None
 
 
