@@ -1,7 +1,7 @@
 """Compiled kernels on MovieLens-1M against references, scipy and the limits of the machine.
 
 References are the slow and obvious ways: rating by rating or row by row in Python, timed on a part
-of the ratings and multiplied. `float_ms` is the fused gradient in floats, without grid, cuts,
+of the ratings and multiplied. `float_ms` is the fused gradient in floats, without grid, clipping,
 biases or squares (benchmarks/native.cpp); profiles are packed before both are timed. An iteration
 is that of the paper's solver, with packing, noise and steps. `fma_percent` is the part of the
 multiply-adds that the machine does at most, measured in the same run. scipy has one thread, the
@@ -19,15 +19,20 @@ from benchmarks.noise import only_noise
 from benchmarks.report import Bar, Row
 from benchmarks.timing import best_of
 from benchmarks.training import paper_iteration, ratings_at_hand, scipy_iteration
-from taciturn.accounting.events import Rows
+from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings, group
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
-from taciturn.mechanisms.query import WeightedSums
+from taciturn.mechanisms.query import Released
 from taciturn.model.top_k import Catalogue
-from taciturn.queries.prediction_errors import RatedPairs, ResidualSums, Side
+from taciturn.queries.error_pass import ErrorPass
+from taciturn.queries.features import AxisFeatures
+from taciturn.queries.prediction_errors import PredictionErrorSums, pass_axis
 from taciturn.queries.reference import reference_tables
-from taciturn.solvers.contract import Seeds
-from taciturn.solvers.least_squares import LeastSquares, Ridge
+from taciturn.queries.values import ValueView, on_grid
+from taciturn.queries.weighted_sums import WeightedSums
+from taciturn.solvers.contract import PublicFacts, Seeds
+from taciturn.solvers.least_squares import LeastSquaresAlgorithm
 from taciturn.solvers.paper import VALUE_LEVELS
 from tests.solvers.als.test_posterior import Problem
 
@@ -86,18 +91,22 @@ def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
         items.astype(np.float32),
         THREADS,
     )
-    grid, pairs = ValueGrid.for_scale(1, 5, VALUE_LEVELS), RatedPairs(ratings)
+    if pass_axis(ratings.shape) is not Axis.USERS:
+        raise RuntimeError("the float pass goes by user, the other one must too")
+    view = ValueView(grid=ValueGrid.for_scale(1, 5, VALUE_LEVELS), axis=Axis.USERS)
     bases = (np.full(ratings.shape[0], MEAN), np.zeros(ratings.shape[1]))
-    sides = [
-        Side(rows, 1 / np.linalg.norm(rows, axis=1), base)
+    features = [
+        AxisFeatures(rows, 1 / np.linalg.norm(rows, axis=1), base)
         for rows, base in zip((users, items), bases, strict=True)
     ]
-    sums = ResidualSums(
-        purpose="benchmark", pairs=pairs, users=sides[0], items=sides[1], values=grid
+    sums = PredictionErrorSums(
+        purpose="benchmark",
+        errors=ErrorPass(view),
+        users=features[0],
+        items=features[1],
+        pattern=ratings.pattern,
     )
-    values = pairs.values(ratings, grid)
-    if not pairs.by_user:
-        raise RuntimeError("the float pass goes by user, the other one must too")
+    values = on_grid(ratings, view)
     times = best_of(
         {
             "float": floats.run,
@@ -109,7 +118,9 @@ def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
         rounds=25,
     )
     few = ratings.select(np.arange(len(ratings)) < SAMPLE)
-    reference = best_of({"": lambda: reference_tables(few, *sides, grid, first=0, reach=0.5)}, 3)
+    reference = best_of(
+        {"": lambda: reference_tables(few, *features, view.grid, first=0, margin=0.5)}, 3
+    )
     work = 3 * len(ratings) * factors
     return "gradient pass", {
         "float_ms": _ms(times["float"]),
@@ -126,19 +137,18 @@ def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
 
 
 def _weighted_sums(ratings: Ratings, factors: int, _: float) -> tuple[str, Row]:
-    grid, features, side = ValueGrid.for_scale(1, 5), FeatureGrid(), ratings.by_item
+    features, side = FeatureGrid(), ratings.by_item
+    view = ValueView(grid=ValueGrid.for_scale(1, 5), axis=Axis.ITEMS)
     profiles = np.random.default_rng(1).normal(size=(ratings.shape[0], factors))
     table = WeightedSums(
         purpose="benchmark",
-        rows=Rows.ITEMS,
-        starts=side.starts,
-        columns=side.columns,
+        axis=Axis.ITEMS,
+        pattern=ratings.pattern.by_item,
+        view=view,
         features=features.quantise(profiles / np.linalg.norm(profiles, axis=1)[:, None]),
-        value_grid=grid,
         feature_grid=features,
     )
-    exact = ratings.scale.decode(side.codes)
-    values = grid.quantise(exact)
+    exact, values = ratings.scale.decode(side.codes), on_grid(ratings, view)
     sparse = scipy.sparse.csr_array(
         (exact.astype(np.float64), side.columns, side.starts), shape=ratings.shape[::-1]
     )
@@ -153,11 +163,20 @@ def _weighted_sums(ratings: Ratings, factors: int, _: float) -> tuple[str, Row]:
 
 
 def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
-    values = ratings.values() - np.float32(MEAN)
-    ridge = Ridge(weighted=0.03, fixed=6.0, bias=4.0)
-    squares = LeastSquares(ratings, values, factors, ridge, Seeds(), THREADS)
-    state = squares.step(0, squares.begin())
-    side, others = ratings.by_user, state["items"].copy()
+    values = ratings.values()
+    squares = LeastSquaresAlgorithm(
+        PublicFacts.of(ratings, Unit.VALUE),
+        None,
+        factors=factors,
+        iterations=1,
+        strength=0.03,
+        threads=THREADS,
+    )
+    read = Released(spec=None, tables=(values,), noise_scales=(0.0,))
+    nothing = Released(spec=None, tables=(), noise_scales=())
+    state = squares.update(0, squares.initial_state(Seeds()), read)
+    state = squares.update(1, state, nothing)
+    side, others = ratings.by_user, state.items.copy()
     others[:, 0] = 1
     first = int(np.searchsorted(side.starts, side.columns.size // 2))
 
@@ -166,9 +185,9 @@ def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Ro
             part = slice(side.starts[row], side.starts[row + 1])
             features = others[side.columns[part]]
             equations = features.T @ features + 6 * np.eye(factors + 1)
-            np.linalg.solve(equations, features.T @ values[part])
+            np.linalg.solve(equations, features.T @ state.by_user[part])
 
-    times = best_of({"taciturn": lambda: squares.step(0, state), "reference": reference})
+    times = best_of({"taciturn": lambda: squares.update(1, state, nothing), "reference": reference})
     in_sample = int(side.starts[first + SAMPLE_ROWS] - side.starts[first])
     whole = times["reference"] * 2 * len(ratings) / in_sample
     work = len(ratings) * (factors + 1) * (factors + 2)  # both sides, half of each Gram matrix

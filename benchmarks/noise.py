@@ -1,11 +1,13 @@
 """Secure integer noise against numpy's ordinary generator, on one and two threads.
 
-The whole path is timed: key stream, sampler, and for `gate` booking, adding and conversion too.
+The whole path is timed: key stream, sampler, and for `gate` recording, adding and conversion too.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from time import perf_counter
+from typing import NoReturn
 
 import numpy as np
 import opendp.prelude as dp
@@ -13,12 +15,14 @@ import opendp.prelude as dp
 from benchmarks.timing import best_of
 from taciturn import _core
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Axis, Pattern
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.noise import BLOCK, SecureNoise
-from taciturn.mechanisms.query import WeightedSums
+from taciturn.mechanisms.query import Answer
+from taciturn.queries.values import GridValues, ValueView
+from taciturn.queries.weighted_sums import WeightedSums
 
 BLOCKS = 256
 ROUNDS = 5
@@ -99,17 +103,33 @@ def _portable(threads: int) -> Callable[[], object]:
     return _in_threads(lambda block: table.fill(words, outs[block % 8], portable=True), threads)
 
 
+@dataclass(frozen=True, eq=False)
+class _FixedValues:
+    """An executor that answers from the same values every time."""
+
+    values: GridValues
+
+    def answer(self, spec: WeightedSums) -> Answer:
+        return spec.exact(self.values)
+
+    def ratings(self) -> NoReturn:
+        raise NotImplementedError("a gate reads no ratings")
+
+
 def only_noise(rows: int, width: int, threads: int) -> Callable[[], object]:
-    """Return the release of a table to which no rating adds anything: all that is left is noise."""
+    """Release of a table that no rating contributes to, so that only the noise takes time."""
     grid, features = ValueGrid.for_scale(1, 5), FeatureGrid()
+    nothing = np.empty(0, dtype=np.int32)
+    pattern = Pattern(np.zeros(rows + 1, dtype=np.int64), nothing, 1)
+    view = ValueView(grid=grid, axis=Axis.ITEMS)
     table = WeightedSums(
         purpose="benchmark",
-        rows=Rows.ITEMS,
-        starts=np.zeros(rows + 1, dtype=np.int64),
-        columns=np.empty(0, dtype=np.int32),
+        axis=Axis.ITEMS,
+        pattern=pattern,
+        view=view,
         features=features.quantise(np.ones((1, width))),
-        value_grid=grid,
         feature_grid=features,
     )
+    executor = _FixedValues(GridValues(view=view, pattern=pattern, steps=nothing))
     gate = Gate(budget=Budget.from_epsilon(1, 1e-5), unit=Unit.VALUE, threads=threads)
-    return lambda: gate.release(table, np.empty(0, dtype=np.int32), share=0.0005)
+    return lambda: gate.release(table, executor, shares=(0.0005,))

@@ -13,11 +13,16 @@ import numpy as np
 import scipy.sparse
 
 from benchmarks.timing import best_of
+from taciturn.accounting.units import Unit
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.errors import TaciturnError
-from taciturn.solvers.contract import Seeds
-from taciturn.solvers.paper import PaperDescent, PaperSolver
+from taciturn.mechanisms.extent import Extent
+from taciturn.mechanisms.gate import Gate
+from taciturn.queries.executor import LocalExecutor
+from taciturn.solvers.contract import PublicFacts, Seeds
+from taciturn.solvers.loop import scheduled_queries
+from taciturn.solvers.paper import PaperAlgorithm, PaperSolver
 
 # Milliseconds per iteration by the number of factors, ε_i = 0.5: figure 16 of the paper.
 P100 = {
@@ -64,16 +69,21 @@ def ratings_at_hand() -> tuple[Ratings, str]:
 
 
 def paper_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
-    """Return one iteration of the paper's algorithm, to be run as often as one likes."""
+    """The first iteration of the paper's algorithm, to be repeated up to 1,000 times."""
     solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
-    gate = solver.gate(ratings.shape[0])
-    descent = PaperDescent(solver, ratings)
-    values, state = descent.values(ratings), descent.begin(Seeds())
+    algorithm = PaperAlgorithm(solver, PublicFacts.of(ratings, Unit.VALUE))
+    scheduled = scheduled_queries(algorithm)
+    gate = Gate(
+        budget=solver.claimed_budget(),
+        unit=Unit.VALUE,
+        extent=Extent.of(query for query, _ in scheduled),
+    )
+    _, share = scheduled[0]
+    executor, state = LocalExecutor(ratings), algorithm.initial_state(Seeds())
 
     def iterate() -> None:
-        measurement = descent.measurement(0, state)
-        released = gate.release(measurement, values, share=solver.share(gate))
-        descent.step(0, state, released, measurement.private)
+        released = gate.release(algorithm.query(0, state), executor, shares=(share,))
+        algorithm.update(0, state, released)
 
     return iterate
 

@@ -28,7 +28,7 @@ from taciturn._internal.parallel import thread_count
 from taciturn.data.synthetic import synthetic_ratings
 from taciturn.accounting.budget import Budget
 from taciturn.mechanisms.noise import SecureNoise
-from taciturn.solvers.catalog import make_solver, unit_option
+from taciturn.solvers.catalog import make_solver
 
 spent, lock = Counter(), threading.Lock()
 
@@ -44,10 +44,10 @@ def timed(name, work):
 
 for name in ("grid_sums", "residual_sums", "pack_rows", "posterior_rows", "products", "ridge_rows"):
     setattr(_core, name, timed(name, getattr(_core, name)))
-SecureNoise.integers = timed("noise", SecureNoise.integers)
+SecureNoise._integers = timed("noise", SecureNoise._integers)
 
 name, _, unit = sys.argv[1].partition(":")
-solver = make_solver(name, **unit_option(name, unit or "value"))
+solver = make_solver(name, unit=unit or None)
 ratings = synthetic_ratings(sys.argv[2])
 forget_peak()
 start = perf_counter()

@@ -1,14 +1,20 @@
-"""What the benchmarks build on: the float pass is a gradient, the report says what was found."""
+"""The benchmarks import and run, the float pass is a gradient, the report has all results."""
 
 import json
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse
 
+from benchmarks.__main__ import LONG, SPEED
 from benchmarks.native import FloatPass
+from benchmarks.noise import only_noise
+from benchmarks.processes import python
 from benchmarks.report import Bar, Section, write
+from benchmarks.training import paper_iteration, scipy_iteration
+from benchmarks.where import _RUN, SOLVERS
 from taciturn.data.synthetic import synthetic_ratings
 
 
@@ -53,3 +59,32 @@ def test_a_report_has_every_table_and_what_is_not_met(tmp_path: Path) -> None:
         assert line in text.splitlines()
     whole = json.loads((tmp_path / "report.json").read_text())
     assert whole["benchmarks"][0]["rows"] == rows and whole["machine"] == {"threads": 2}
+
+
+@pytest.mark.parametrize("name", [*SPEED, *LONG])
+def test_every_benchmark_imports(name: str) -> None:
+    module = import_module(f"benchmarks.{name}")
+    assert callable(module.run) and module.__doc__
+
+
+def test_timed_iterations_can_be_repeated() -> None:
+    ratings = synthetic_ratings("10k")
+    for iterate in (paper_iteration(ratings, 4), scipy_iteration(ratings, 4)):
+        for _ in range(3):
+            iterate()
+
+
+def test_a_table_of_only_noise_has_its_shape() -> None:
+    release = only_noise(10, 3, threads=2)
+    for _ in range(2):
+        (table,) = release().tables
+        assert table.shape == (10, 3) and np.unique(table).size == 30
+
+
+def test_time_of_a_training_is_split_by_kernel() -> None:
+    kernels = {"bias": "grid_sums", "als:rating": "residual_sums", "non-private": "ridge_rows"}
+    assert kernels.keys() <= set(SOLVERS)
+    for solver, kernel in kernels.items():
+        found = python(_RUN, solver, "10k")
+        assert kernel in found["spent"]
+        assert ("noise" in found["spent"]) == (solver != "non-private")

@@ -5,9 +5,11 @@ import polars as pl
 from protocol import SEED, Factors, Stopwatch, Task
 
 from taciturn.data.ratings import Ratings, filed
+from taciturn.queries.executor import LocalExecutor
 from taciturn.scale import Scale
-from taciturn.solvers.contract import Seeds
-from taciturn.solvers.least_squares import BIAS_RIDGE, PRIOR_RATINGS, LeastSquares, Ridge
+from taciturn.solvers.contract import PublicFacts, Session
+from taciturn.solvers.loop import Training
+from taciturn.solvers.non_private import NonPrivateSolver
 
 task = Task.read()
 users, items = task.train["shape"].tolist()
@@ -22,27 +24,29 @@ ratings = Ratings(
 
 
 def model() -> Factors:
-    """Return what the passes so far have found."""
+    """Model after the passes so far."""
+    state = training.state
     return Factors(
-        users=state["users"][:, 1:],
-        items=state["items"][:, 1:],
-        mean=mean,
-        user_biases=state["users"][:, 0],
-        item_biases=state["items"][:, 0],
+        users=state.users[:, 1:],
+        items=state.items[:, 1:],
+        mean=state.mean,
+        user_biases=state.users[:, 0],
+        item_biases=state.items[:, 0],
     )
 
 
 watch = Stopwatch(task)
 watch.start()
-values = ratings.values()
-mean = float(np.mean(values, dtype=np.float64))
-weighted = task.regularization * scale.range / 4
-ridge = Ridge(weighted=weighted, fixed=PRIOR_RATINGS * weighted, bias=BIAS_RIDGE)
-squares = LeastSquares(
-    ratings, values - np.float32(mean), task.rank, ridge, Seeds(seed=SEED), task.threads
+solver = NonPrivateSolver(
+    factors=task.rank, iterations=task.passes, regularization=task.regularization
 )
-state = squares.begin()
-for number in range(task.passes):
-    state = squares.step(number, state)
-    watch.lap(number + 1, model)
+facts = PublicFacts.of(ratings, solver.unit)
+training = Training(
+    solver.algorithm(facts, None, threads=task.threads),
+    LocalExecutor(ratings, task.threads),
+    Session(seed=SEED, threads=task.threads),
+)
+for done in training.steps():
+    if done.step > 0:  # the first step reads the ratings
+        watch.lap(done.step, model)
 watch.report("taciturn")
