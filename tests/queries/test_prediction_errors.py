@@ -47,7 +47,6 @@ def sums(
     items: AxisFeatures,
     *,
     grid: ValueGrid = GRID,
-    has_squares: bool = False,
     **options: Any,
 ) -> PredictionErrorSums:
     return PredictionErrorSums(
@@ -56,7 +55,6 @@ def sums(
         users=users,
         items=items,
         pattern=ratings.pattern,
-        has_squares=has_squares,
     )
 
 
@@ -164,7 +162,7 @@ def test_one_value_never_moves_more_than_recorded(
     """Neighbours under `value`: one entry takes any 32-bit integer, on the grid or not."""
     ratings = random_ratings(seed % 11, users=8, items=6)
     both = random_features(ratings, width, seed, length=3.0)
-    spec = sums(ratings, *both, threshold=threshold, has_squares=True)
+    spec = sums(ratings, *both, threshold=threshold)
     steps = pass_values(ratings).steps.copy()
     anything = st.integers(-(2**31), 2**31 - 1) | st.integers(GRID.lowest, GRID.highest)
     entry = data.draw(st.integers(0, steps.size - 1))

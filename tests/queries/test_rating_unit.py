@@ -61,7 +61,7 @@ def sums(
     view = ValueView(grid=grid, axis=pass_axis((len(users), len(items))))
     errors = ErrorPass(view, threshold=threshold, **options)
     return PredictionErrorSums(
-        purpose="test", errors=errors, users=users, items=items, pattern=None, has_squares=True
+        purpose="test", errors=errors, users=users, items=items, pattern=None
     )
 
 

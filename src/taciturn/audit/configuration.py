@@ -76,9 +76,8 @@ def _like(path: Path) -> tuple[Solver, Budget | None]:
     solver = audited_solver(release.facts.solver, is_small=False, **release.facts.settings)
     if certificate.epsilon is None:
         raise InvalidParameter(f"{path} claims nothing: there is no claim to audit")
-    if getattr(solver, "epsilon_i", None) is not None:
-        return solver, None  # the paper's own parameters say how much noise there is
-    return solver, Budget.from_epsilon(certificate.epsilon, certificate.delta)
+    budget = Budget.from_epsilon(certificate.epsilon, certificate.delta)
+    return solver, None if solver.has_own_noise else budget
 
 
 def choose_case(

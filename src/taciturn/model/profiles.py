@@ -50,6 +50,12 @@ class Profiles:
             if array is not None and array.shape != shape:
                 raise InvalidParameter(f"{name} must have one row for each id, of equal width")
 
+    @classmethod
+    def from_rows(cls, ids: pl.Series, rows: npt.NDArray[np.float64]) -> "Profiles":
+        """Profiles in 32 bits from rows that have the bias first, then the factors."""
+        rounded = rows.astype(np.float32)
+        return cls(ids=ids, biases=rounded[:, 0], factors=rounded[:, 1:])
+
     def __len__(self) -> int:
         return len(self.ids)
 

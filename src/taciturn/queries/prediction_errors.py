@@ -51,7 +51,7 @@ class ErrorTables:
 
 
 class PredictionErrorSums:
-    """Σ r·f by user and by item, and if asked for Σ r²: the tables of one pass.
+    """Σ r·f by user and by item, and under unit `rating` Σ r²: the tables of one pass.
 
     Parameters
     ----------
@@ -65,8 +65,6 @@ class PredictionErrorSums:
         The public rating pattern: protects unit `value`. None protects unit `rating`, and then
         tables have a row for every user and item, rated or not, and no bound depends on how many
         ratings there are.
-    has_squares
-        Whether there is a third table, the sum of squared errors.
     width
         Number of columns to record, at least those there are: the width that was planned for before
         the first release.
@@ -80,13 +78,12 @@ class PredictionErrorSums:
         users: AxisFeatures,
         items: AxisFeatures,
         pattern: RatingPattern | None,
-        has_squares: bool = False,
         width: int = 1,
     ) -> None:
         if users.width != items.width:
             raise InvalidParameter("users and items of a pass must have features of one width")
         self.view, self._errors, self._pattern = errors.view, errors, pattern
-        self._users, self._items, self._has_squares = users, items, has_squares
+        self._users, self._items = users, items
         shape = len(users), len(items)
         if pattern is not None and shape != (len(pattern.by_user), len(pattern.by_item)):
             raise InvalidParameter("the features of a pass must fit the rating pattern")
@@ -99,14 +96,13 @@ class PredictionErrorSums:
             pattern=pattern,
             columns=users.width,
             width=max(width, users.width),
-            has_squares=has_squares,
         )
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact tables of the queries. Reads private data; the result is private too."""
         tables = self.tables(values, threads)
         squares = tables.squares << square_bits(self._errors.threshold)
-        more = (np.array([[squares]]),) if self._has_squares else ()
+        more = (np.array([[squares]]),) if self._pattern is None else ()
         return Answer((tables.users, tables.items, *more))
 
     def tables(self, values: GridValues, threads: int | None = None) -> ErrorTables:
@@ -128,7 +124,6 @@ def error_queries(
     pattern: RatingPattern | None,
     columns: int,
     width: int,
-    has_squares: bool = False,
 ) -> tuple[BoundedQuery, ...]:
     """Public facts of the tables of a pass: by user, by item, and perhaps the sum of squares.
 
@@ -159,7 +154,7 @@ def error_queries(
                 proof=proof,
             )
         )
-    if has_squares:
+    if pattern is None:
         found.append(_squares_query(purpose, errors, shape))
     return tuple(found)
 

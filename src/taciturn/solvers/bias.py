@@ -20,12 +20,12 @@ from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.queries.values import ValueView
 from taciturn.queries.weighted_sums import WeightedSums
 from taciturn.solvers.als.rating import RatingAlgorithm
 from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.contract import Algorithm, PostProcess, PublicFacts, QueryStep, Seeds
-from taciturn.solvers.profiles import profiles_of
 from taciturn.solvers.solver import Solver
 
 Vector = npt.NDArray[np.float64]
@@ -184,6 +184,6 @@ class BiasAlgorithm(Algorithm[BiasState]):
         return FactorModel(
             scale=self._facts.scale,
             mean=state.mean,
-            users=profiles_of(self._facts.user_ids, state.users[:, None]),
-            items=profiles_of(self._facts.item_ids, state.items[:, None]),
+            users=Profiles.from_rows(self._facts.user_ids, state.users[:, None]),
+            items=Profiles.from_rows(self._facts.item_ids, state.items[:, None]),
         )

@@ -7,7 +7,7 @@ only code that carries its queries to a gate.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -177,6 +177,19 @@ class QueryStep:
     queries: tuple[BoundedQuery, ...]
     shares: tuple[float, ...]
     effort: float = 1.0
+
+
+def repeated(
+    queries: Sequence[BoundedQuery], shares: Sequence[float], purposes: Iterable[str]
+) -> tuple[QueryStep, ...]:
+    """One step for each purpose, which is put before the purposes of the queries."""
+    return tuple(
+        QueryStep(
+            queries=tuple(replace(query, purpose=purpose + query.purpose) for query in queries),
+            shares=tuple(shares),
+        )
+        for purpose in purposes
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,11 +27,12 @@ from taciturn.data.pattern import Axis
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import Released
 from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.queries.error_pass import ErrorPass, value_levels
 from taciturn.queries.features import AxisFeatures
 from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries, pass_axis
 from taciturn.queries.values import ValueView
-from taciturn.solvers.contract import Algorithm, PublicFacts, Seeds
+from taciturn.solvers.contract import Algorithm, PublicFacts, Seeds, repeated
 from taciturn.solvers.descent import (
     WHOLE,
     DescentSteps,
@@ -40,8 +41,6 @@ from taciturn.solvers.descent import (
     in_rating_units,
     rating_scale_factor,
 )
-from taciturn.solvers.profiles import profiles_of
-from taciturn.solvers.schedule import repeated
 from taciturn.solvers.solver import Solver, check_factors, check_iterations
 
 FACTORS_MAX = 4096
@@ -197,8 +196,8 @@ class TwoSidedDescent(Algorithm[AnyState], Generic[AnyState]):
         return FactorModel(
             scale=ids.scale,
             mean=self._middle + self._mean_at(state),
-            users=profiles_of(ids.user_ids, in_rating_units(users, unit)),
-            items=profiles_of(ids.item_ids, in_rating_units(items, unit)),
+            users=Profiles.from_rows(ids.user_ids, in_rating_units(users, unit)),
+            items=Profiles.from_rows(ids.item_ids, in_rating_units(items, unit)),
         )
 
 

@@ -20,6 +20,7 @@ from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Profiles
 from taciturn.queries.weighted_sums import EveryRating
 from taciturn.solvers.contract import (
     Algorithm,
@@ -31,7 +32,6 @@ from taciturn.solvers.contract import (
     Step,
 )
 from taciturn.solvers.descent import WHOLE, rating_scale_factor
-from taciturn.solvers.profiles import profiles_of
 from taciturn.solvers.solver import check_factors, check_iterations
 
 FACTORS_MAX = 1024
@@ -188,8 +188,8 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
         return FactorModel(
             scale=facts.scale,
             mean=state.mean,
-            users=profiles_of(facts.user_ids, state.users),
-            items=profiles_of(facts.item_ids, state.items),
+            users=Profiles.from_rows(facts.user_ids, state.users),
+            items=Profiles.from_rows(facts.item_ids, state.items),
         )
 
 

@@ -121,6 +121,11 @@ class PaperSolver(Solver):
             raise InvalidParameter("the paper's algorithm needs a budget or an epsilon_i")
         return self._spending(mu_at_zcdp(budget.epsilon, budget.delta), budget.delta)
 
+    @property
+    def has_own_noise(self) -> bool:
+        """Whether ε_i is given."""
+        return self.epsilon_i is not None
+
     def spending(self, budget: Budget) -> tuple["PaperSolver", None]:
         """Its own formula is not tight: at the same exact ε it may use less noise."""
         return self._spending(budget.mu, budget.delta), None

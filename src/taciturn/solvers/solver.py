@@ -59,6 +59,11 @@ class Solver(ABC):
         return self.status is not Status.NONE
 
     @property
+    def has_own_noise(self) -> bool:
+        """Whether its settings fix the noise, so that it takes no budget."""
+        return not self.is_private
+
+    @property
     def settings(self) -> dict[str, Any]:
         """Configuration as JSON types."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]

@@ -23,7 +23,7 @@ from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries
 from taciturn.queries.totals import RatingTotals
 from taciturn.solvers.clipping import ClipRule
-from taciturn.solvers.contract import PublicFacts, QueryStep, Seeds
+from taciturn.solvers.contract import PublicFacts, QueryStep, Seeds, repeated
 from taciturn.solvers.descent import (
     WHOLE,
     DescentSteps,
@@ -34,7 +34,6 @@ from taciturn.solvers.descent import (
     shrunk_counts,
 )
 from taciturn.solvers.gradient import DescentState, TwoSidedDescent
-from taciturn.solvers.schedule import repeated
 
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.002, 0.008
 """Budget shares: of each table of counts, of totals, and of all sums of squares together."""
@@ -97,7 +96,6 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
             pattern=None,
             columns=width,
             width=width,
-            has_squares=True,
         )
         shares = self._share, self._share, _SQUARE_SHARE / self._steps.iterations
         first = QueryStep(
@@ -135,7 +133,6 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
             purpose=self._purpose(step),
             errors=self._errors(state.deviation, state.unit),
             pattern=None,
-            has_squares=True,
             width=1 + self._steps.factors,
             users=users,
             items=items,

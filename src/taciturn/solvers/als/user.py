@@ -20,12 +20,12 @@ from taciturn.data.ratings import Ratings
 from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
-from taciturn.model.profiles import Prior
+from taciturn.model.profiles import Prior, Profiles
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.per_user import ReleasedItems, UserSums, UserTotals, user_queries
 from taciturn.queries.values import ValueView
 from taciturn.solvers.clipping import ClipRule
-from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
+from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds, repeated
 from taciturn.solvers.descent import (
     WHOLE,
     DescentSteps,
@@ -40,8 +40,6 @@ from taciturn.solvers.descent import (
     rating_scale_factor,
     shrunk_counts,
 )
-from taciturn.solvers.profiles import profiles_of
-from taciturn.solvers.schedule import repeated
 
 _WEIGHT_SHARE, _TOTAL_SHARE, _PRODUCT_SHARE, _SQUARE_SHARE = 0.03, 0.02, 0.02, 0.005
 """Budget shares: of item weights, of totals, of all products of features, of all mean squares."""
@@ -248,7 +246,7 @@ class UserAlgorithm(Algorithm[UserState]):
             scale=self._facts.scale,
             mean=items.mean,
             users=None,
-            items=profiles_of(self._facts.item_ids, items.rows),
+            items=Profiles.from_rows(self._facts.item_ids, items.rows),
             prior=self._prior(state),
         )
 
@@ -257,7 +255,7 @@ class UserAlgorithm(Algorithm[UserState]):
         items = self._released_items(state)
         targets = (ratings.values() - items.mean).astype(np.float32)
         users = items.solve_users(ratings.pattern.by_user, targets, self._threads)
-        return OwnerOnly(users=profiles_of(ratings.user_ids, users))
+        return OwnerOnly(users=Profiles.from_rows(ratings.user_ids, users))
 
 
 def _symmetric(triangle: Rows, width: int) -> Rows:
