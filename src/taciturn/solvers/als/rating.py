@@ -19,11 +19,11 @@ from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
 from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
-from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries
 from taciturn.queries.totals import RatingTotals
+from taciturn.solvers.als.clipped_errors import ClippedErrors
 from taciturn.solvers.clipping import ClipRule
-from taciturn.solvers.contract import PublicFacts, QueryStep, Seeds, repeated
+from taciturn.solvers.contract import PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
     WHOLE,
     DescentSteps,
@@ -80,9 +80,12 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         )
         left = WHOLE - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
         self._share = left / (2 * steps.iterations)
-        self._ratio = budget.mu * math.sqrt(self._share)
-        super().__init__(steps, facts, levels_for(self._ratio))
+        ratio = budget.mu * math.sqrt(self._share)
+        super().__init__(steps, facts, levels_for(ratio))
         self._is_rank_free, self._clip = factors is None, ClipRule.for_mu(budget.mu)
+        self._errors = ClippedErrors(
+            view=self._view, clip=self._clip, ratio=ratio, iterations=steps.iterations
+        )
         self._totals = RatingTotals(shape=facts.shape, view=self._view)
         self.schedule = self._planned()
 
@@ -91,7 +94,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         width = 1 + self._steps.factors
         queries = error_queries(
             "",
-            self._errors(assumptions.RATING, self._unit),
+            self._errors.at(assumptions.RATING, self._unit),
             self._facts.shape,
             pattern=None,
             columns=width,
@@ -101,16 +104,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         first = QueryStep(
             queries=self._totals.queries, shares=(_COUNT_SHARE, _COUNT_SHARE, _TOTAL_SHARE)
         )
-        purposes = map(self._purpose, range(1, 1 + self._steps.iterations))
-        return first, *repeated(queries, shares, purposes)
-
-    def _purpose(self, step: int) -> str:
-        return f"step {step} of {self._steps.iterations}"
-
-    def _errors(self, deviation: float, unit: float) -> ErrorPass:
-        """Prediction errors, clipped for a residual standard deviation in model units."""
-        threshold = self._clip.threshold(deviation * unit, self._view.grid, self._ratio)
-        return ErrorPass(self._view, first=1, threshold=threshold)
+        return self._errors.schedule(first, queries, shares)
 
     def initial_state(self, seeds: Seeds) -> RatingState:
         """Profiles drawn from their prior; nothing is known of the ratings."""
@@ -130,8 +124,8 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
             return self._totals
         users, items = self._features(state)
         return PredictionErrorSums(
-            purpose=self._purpose(step),
-            errors=self._errors(state.deviation, state.unit),
+            purpose=self._errors.purpose(step),
+            errors=self._errors.at(state.deviation, state.unit),
             pattern=None,
             width=1 + self._steps.factors,
             users=users,
@@ -160,7 +154,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         after = replace(state, user_counts=users, item_counts=items, mean=mean, unit=unit)
         if not self._is_rank_free:
             return after
-        usual = self._clip.multiplier / (self._clip.attenuation * self._ratio)
+        usual = self._errors.noise
         weight = self._steps.data_weight(users, usual) * self._steps.data_weight(items, usual)
         width = 1 + rank_of(weight, RANKS)
         rows = ("users", "items", "user_sums", "item_sums")

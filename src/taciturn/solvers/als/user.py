@@ -21,11 +21,11 @@ from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior, Profiles
-from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.per_user import ReleasedItems, UserSums, UserTotals, user_queries
 from taciturn.queries.values import ValueView
+from taciturn.solvers.als.clipped_errors import ClippedErrors
 from taciturn.solvers.clipping import ClipRule
-from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds, repeated
+from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
     WHOLE,
     DescentSteps,
@@ -110,30 +110,24 @@ class UserAlgorithm(Algorithm[UserState]):
         self._middle, self._unit = (scale.low + scale.high) / 2, rating_scale_factor(scale)
         left = WHOLE - _WEIGHT_SHARE - _TOTAL_SHARE - _PRODUCT_SHARE - _SQUARE_SHARE
         self._share = left / self._steps.iterations
-        self._ratio = budget.mu * math.sqrt(self._share)
-        grid = centred_grid(scale, levels_for(self._ratio))
+        ratio = budget.mu * math.sqrt(self._share)
+        grid = centred_grid(scale, levels_for(ratio))
         self._view = ValueView(grid=grid, axis=Axis.USERS, offset=self._middle)
         self._clip = ClipRule.for_mu(budget.mu)
+        self._errors = ClippedErrors(
+            view=self._view, clip=self._clip, ratio=ratio, iterations=self._steps.iterations
+        )
         self._totals = UserTotals(items=facts.items, view=self._view)
         self.schedule = self._planned()
 
     def _planned(self) -> tuple[QueryStep, ...]:
         """Weights and totals, then sums by item, products and mean squares in every iteration."""
         width, count = 1 + self._steps.factors, self._steps.iterations
-        errors = self._errors(assumptions.RATING, self._unit)
+        errors = self._errors.at(assumptions.RATING, self._unit)
         queries = user_queries("", errors, items=self._facts.items, columns=width, width=width)
         shares = self._share, _PRODUCT_SHARE / count, _SQUARE_SHARE / count
         first = QueryStep(queries=self._totals.queries, shares=(_WEIGHT_SHARE, _TOTAL_SHARE))
-        purposes = map(self._purpose, range(1, 1 + self._steps.iterations))
-        return first, *repeated(queries, shares, purposes)
-
-    def _purpose(self, step: int) -> str:
-        return f"step {step} of {self._steps.iterations}"
-
-    def _errors(self, deviation: float, unit: float) -> ErrorPass:
-        """Prediction errors, clipped for a residual standard deviation in model units."""
-        threshold = self._clip.threshold(deviation * unit, self._view.grid, self._ratio)
-        return ErrorPass(self._view, first=1, threshold=threshold)
+        return self._errors.schedule(first, queries, shares)
 
     def initial_state(self, seeds: Seeds) -> UserState:
         """Items drawn from their prior; nothing is known of the users."""
@@ -156,8 +150,8 @@ class UserAlgorithm(Algorithm[UserState]):
         if step == 0:
             return self._totals
         return UserSums(
-            purpose=self._purpose(step),
-            errors=self._errors(state.deviation, state.unit),
+            purpose=self._errors.purpose(step),
+            errors=self._errors.at(state.deviation, state.unit),
             items=self._items(state, state.items, state.mean),
             width=1 + self._steps.factors,
         )
@@ -198,7 +192,7 @@ class UserAlgorithm(Algorithm[UserState]):
         after = replace(state, weights=counts, users=users, mean=mean, unit=unit)
         if not self._is_rank_free:
             return after
-        usual = self._clip.multiplier / (self._clip.attenuation * self._ratio)
+        usual = self._errors.noise
         weight = self._steps.data_weight(after.weights, usual, self._weight(after))
         width = 1 + rank_of(weight, RANKS)
         return replace(

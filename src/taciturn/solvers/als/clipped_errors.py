@@ -1,0 +1,53 @@
+"""Clipped prediction errors of a descent, shared by the units `rating` and `user`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from taciturn.mechanisms.query import BoundedQuery
+from taciturn.queries.error_pass import ErrorPass
+from taciturn.queries.values import ValueView
+from taciturn.solvers.clipping import ClipRule
+from taciturn.solvers.contract import QueryStep, repeated
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClippedErrors:
+    """How prediction errors are read and clipped, and how often.
+
+    Attributes
+    ----------
+    view
+        How ratings are read.
+    clip
+        Rule for the clipping threshold.
+    ratio
+        Sensitivity over noise scale of one gradient.
+    iterations
+        Number of steps.
+    """
+
+    view: ValueView
+    clip: ClipRule
+    ratio: float
+    iterations: int
+
+    def at(self, deviation: float, unit: float) -> ErrorPass:
+        """Errors clipped for a residual standard deviation in model units."""
+        threshold = self.clip.threshold(deviation * unit, self.view.grid, self.ratio)
+        return ErrorPass(self.view, first=1, threshold=threshold)
+
+    @property
+    def noise(self) -> float:
+        """Noise of a gradient in residual standard deviations, corrected for clipping."""
+        return self.clip.multiplier / (self.clip.attenuation * self.ratio)
+
+    def purpose(self, step: int) -> str:
+        """Purpose of a step, the first being 1."""
+        return f"step {step} of {self.iterations}"
+
+    def schedule(
+        self, first: QueryStep, queries: Sequence[BoundedQuery], shares: Sequence[float]
+    ) -> tuple[QueryStep, ...]:
+        """A first step, and the queries of every step after it."""
+        purposes = map(self.purpose, range(1, 1 + self.iterations))
+        return first, *repeated(queries, shares, purposes)
