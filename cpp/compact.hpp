@@ -38,14 +38,18 @@ void encode(std::span<const double> values, Steps scale, std::span<Code> codes,
   }
 }
 
+// Index of an id in a table of the ids low, low + 1, …; throws if it is not in the table.
+template <typename Id>
+std::size_t checked_place(Id id, std::int64_t low, std::size_t size) {
+  const auto place = static_cast<std::size_t>(static_cast<std::int64_t>(id) - low);
+  if (place >= size) throw std::out_of_range("an id is out of range");
+  return place;
+}
+
 // Marks which of the numbers low, low + 1, … occur.
 template <typename Id>
 void mark(std::span<const Id> ids, std::int64_t low, std::span<bool> present) {
-  for (const Id id : ids) {
-    const auto place = static_cast<std::size_t>(static_cast<std::int64_t>(id) - low);
-    if (place >= present.size()) throw std::out_of_range("an id is out of range");
-    present[place] = true;
-  }
+  for (const Id id : ids) present[checked_place(id, low, present.size())] = true;
 }
 
 // out[i] = table[ids[i] − low].
@@ -53,9 +57,7 @@ template <typename Id>
 void look_up(std::span<const Id> ids, std::int64_t low, std::span<const std::int32_t> table,
              std::span<std::int32_t> out) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    const auto place = static_cast<std::size_t>(static_cast<std::int64_t>(ids[i]) - low);
-    if (place >= table.size()) throw std::out_of_range("an id is out of range");
-    out[i] = table[place];
+    out[i] = table[checked_place(ids[i], low, table.size())];
   }
 }
 

@@ -12,6 +12,10 @@
 
 namespace taciturn {
 
+inline void require_index(std::int32_t index, std::size_t size) {
+  if (static_cast<std::size_t>(index) >= size) throw std::out_of_range("an index is out of range");
+}
+
 // Where entries are filed: next[r] is the place of the next entry of row r.
 template <typename Value>
 struct Filing {
@@ -20,9 +24,7 @@ struct Filing {
   std::span<Value> values;
 
   void file(std::int32_t row, std::int32_t column, Value value) {
-    if (static_cast<std::size_t>(row) >= next.size()) {
-      throw std::out_of_range("an index is out of range");
-    }
+    require_index(row, next.size());
     const auto place = static_cast<std::size_t>(next[row]++);
     if (place >= columns.size()) throw std::out_of_range("a row has more entries than counted");
     columns[place] = column;
@@ -33,11 +35,17 @@ struct Filing {
 // Adds the number of each key to counts; throws if one is out of range.
 inline void count_keys(std::span<const std::int32_t> keys, std::span<std::int64_t> counts) {
   for (const std::int32_t key : keys) {
-    if (static_cast<std::size_t>(key) >= counts.size()) {
-      throw std::out_of_range("an index is out of range");
-    }
+    require_index(key, counts.size());
     ++counts[key];
   }
+}
+
+// Index into a table with this many rows; throws if it has no such row.
+inline __attribute__((always_inline)) std::uint32_t checked_column(std::int32_t column,
+                                                                   std::size_t rows) {
+  const auto index = static_cast<std::uint32_t>(column);
+  if (index >= rows) throw std::out_of_range("a column has no features");
+  return index;
 }
 
 // Files the triples (rows[e], columns[e], values[e]).

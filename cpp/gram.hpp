@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "lanes.hpp"
 
@@ -46,6 +47,21 @@ inline __attribute__((always_inline)) void add_products(const float* panel, std:
     }
     for (; left > 1; left -= 2, b += 2 * lanes) add_tile<2>(panel, entries, width, a, b, sums);
     if (left > 0) add_tile<1>(panel, entries, width, a, b, sums);
+  }
+}
+
+// Adds the products of the entries [first, last). fill(entry, line) writes the features of an entry;
+// `panel` has room for `chunk` lines of `width` floats.
+template <typename Fill>
+inline __attribute__((always_inline)) void add_entries(std::int64_t first, std::int64_t last,
+                                                       std::size_t width, std::size_t features,
+                                                       Fill fill, float* panel, double* sums) {
+  for (std::int64_t entry = first; entry < last; entry += chunk) {
+    const auto entries = static_cast<std::size_t>(std::min<std::int64_t>(chunk, last - entry));
+    for (std::size_t e = 0; e < entries; ++e) {
+      fill(entry + static_cast<std::int64_t>(e), panel + e * width);
+    }
+    add_products(panel, entries, width, features, sums);
   }
 }
 

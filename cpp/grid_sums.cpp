@@ -1,7 +1,9 @@
 #include "grid_sums.hpp"
 
 #include <algorithm>
-#include <stdexcept>
+
+#include "avx512.hpp"
+#include "csr.hpp"
 
 namespace taciturn {
 
@@ -16,8 +18,7 @@ inline __attribute__((always_inline)) void run(const std::int64_t* starts,
     std::int64_t* __restrict sum = out + row * width;
     std::fill_n(sum, width, 0);
     for (std::int64_t entry = starts[row]; entry < starts[row + 1]; ++entry) {
-      const auto column = static_cast<std::uint32_t>(columns[entry]);
-      if (column >= features.rows) throw std::out_of_range("a column has no features");
+      const std::uint32_t column = checked_column(columns[entry], features.rows);
       const std::int32_t value = std::clamp(values.data[entry], values.lowest, values.highest);
       const std::int32_t* feature = features.data + column * width;
       for (std::size_t k = 0; k < width; ++k) sum[k] += std::int64_t{value} * feature[k];
@@ -26,9 +27,9 @@ inline __attribute__((always_inline)) void run(const std::int64_t* starts,
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
-run_avx512(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
-           GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out) {
+TACITURN_AVX512_LOOPS void run_avx512(const std::int64_t* starts, const std::int32_t* columns,
+                                      GridValues values, GridFeatures features, std::size_t begin,
+                                      std::size_t end, std::int64_t* out) {
   run(starts, columns, values, features, begin, end, out);
 }
 #endif

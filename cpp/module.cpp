@@ -44,6 +44,10 @@ void require(bool holds, const char* otherwise) {
   if (!holds) throw std::invalid_argument(otherwise);
 }
 
+taciturn::InstructionSet instruction_set(bool portable) {
+  return portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+}
+
 // Rows [begin, end) of compressed rows: there, and rising within the entries.
 void require_rows(const Vector<const std::int64_t>& starts, std::size_t begin, std::size_t end,
                   std::size_t entries) {
@@ -58,7 +62,7 @@ std::optional<std::size_t> fill(const taciturn::Ziggurat& table, Vector<const st
                                 Vector<std::int64_t> out, bool portable) {
   require(words.size() >= out.size(), "fewer words than numbers to draw");
   require(out.size() < (std::size_t{1} << 32), "draw at most 2^32 - 1 numbers at once");
-  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
   return table.fill(words.data(), words.size(), out.data(), out.size(), set);
 }
@@ -72,7 +76,7 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
   require(out.shape(1) == features.shape(1), "out and features differ in width");
   require(lowest <= highest, "lowest exceeds highest");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
   taciturn::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
                    {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data(),
@@ -85,7 +89,7 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
   require(out.shape(0) == features.shape(0) && out.shape(1) >= features.shape(1),
           "features and out differ in shape");
   require(begin <= end && end <= out.shape(0), "rows out of range");
-  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const auto set = instruction_set(portable);
   bool finite;
   {
     nb::gil_scoped_release released;
@@ -107,7 +111,7 @@ void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
           "give a regularization for each column");
   require(width > 0, "partners have no columns");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
   taciturn::ridge_rows({starts.data(), columns.data(), targets.data(), partners.data(),
                      partners.shape(0), width, weighted.data(), fixed.data()},
@@ -132,7 +136,7 @@ void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t
           "sums, prior and results differ in shape");
   require(starts.size() == rows + 1, "starts must have one entry more than there are rows");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
   taciturn::posterior_rows({starts.data(), columns.data(), table.data(), table.shape(0),
                          table.shape(1), measured, design, unknown, known.shape(1), sums.data(),
@@ -166,7 +170,7 @@ void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> 
           "users and results differ in length");
   require(starts.size() == users.shape(0) + 1, "give one row of excluded items for each user");
   require_rows(starts, begin, end, excluded.size());
-  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
   taciturn::top_k({factors.data(), biases.data(), factors.shape(0), factors.shape(1)}, users.data(),
                {starts.data(), excluded.data()}, begin, end, items.shape(1), items.data(),
@@ -203,7 +207,7 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
               column_sums.shape(0) == others.rows,
           "features and sums differ in length");
   require_rows(starts, begin, end, columns.size());
-  const auto set = portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
+  const auto set = instruction_set(portable);
   const taciturn::Residuals pass{starts.data(),       columns.data(),      values.data(),
                               value_range[0],      value_range[1],      prediction_range[0],
                               prediction_range[1], stride,              first,

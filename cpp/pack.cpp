@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "avx512.hpp"
 
 namespace taciturn {
 
@@ -49,8 +47,6 @@ std::int64_t round_portable(const double* row, std::size_t width, double factor,
 }
 
 #if defined(__x86_64__)
-#define TACITURN_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-
 TACITURN_AVX512 inline __mmask8 there(std::size_t left) {
   return static_cast<__mmask8>((1u << std::min<std::size_t>(8, left)) - 1);
 }

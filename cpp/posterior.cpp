@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "avx512.hpp"
+#include "csr.hpp"
 #include "gram.hpp"
 
 namespace taciturn {
@@ -35,15 +37,11 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
     const std::int64_t first = problem.starts[row], last = problem.starts[row + 1];
     if (first < last) {
       std::fill(sums.begin(), sums.end(), 0.0);
-      for (std::int64_t entry = first; entry < last; entry += chunk) {
-        const auto entries = static_cast<std::size_t>(std::min<std::int64_t>(chunk, last - entry));
-        for (std::size_t e = 0; e < entries; ++e) {
-          const auto column = static_cast<std::uint32_t>(problem.columns[entry + e]);
-          if (column >= problem.table_rows) throw std::out_of_range("a column has no features");
-          std::copy_n(problem.table + column * width, width, panel.data() + e * width);
-        }
-        add_products(panel.data(), entries, width, measured, sums.data());
-      }
+      const auto fill = [&](std::int64_t entry, float* line) __attribute__((always_inline)) {
+        const std::uint32_t column = checked_column(problem.columns[entry], problem.table_rows);
+        std::copy_n(problem.table + column * width, width, line);
+      };
+      add_entries(first, last, width, measured, fill, panel.data(), sums.data());
       for (std::size_t d = 0; d < measured; ++d) {
         const double* from = sums.data() + d * width;
         double* line = system.data() + d * wide;
@@ -92,9 +90,8 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) void
-run_avx512(const Posterior& problem, std::size_t begin, std::size_t end,
-           const PosteriorOutput& out) {
+TACITURN_AVX512_LOOPS void run_avx512(const Posterior& problem, std::size_t begin, std::size_t end,
+                                      const PosteriorOutput& out) {
   run(problem, begin, end, out);
 }
 #endif
@@ -106,7 +103,7 @@ void posterior_rows(const Posterior& problem, std::size_t begin, std::size_t end
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out);
 #endif
-  (void)set;
+  static_cast<void>(set);
   run(problem, begin, end, out);
 }
 
@@ -116,8 +113,7 @@ void products(const std::int64_t* starts, const std::int32_t* columns, const flo
   for (std::size_t row = begin; row < end; ++row) {
     const float* left = rows + row * width;
     for (std::int64_t entry = starts[row]; entry < starts[row + 1]; ++entry) {
-      const auto column = static_cast<std::uint32_t>(columns[entry]);
-      if (column >= other_rows) throw std::out_of_range("a column has no features");
+      const std::uint32_t column = checked_column(columns[entry], other_rows);
       const float* right = others + column * width;
       float sum = 0;
       for (std::size_t k = 0; k < width; ++k) sum += left[k] * right[k];

@@ -1,4 +1,5 @@
-// Both gradients of the squared error in one pass over the ratings, in exact integers.
+// Sums of prediction error × feature by row and by column, in one pass over the ratings and in exact
+// integers: both gradients of the squared error. The prediction error is v̂ − v.
 #pragma once
 
 #include <cstddef>
@@ -8,32 +9,32 @@
 
 namespace taciturn {
 
-// One side of the factorization, a row for each user or item. The prediction of a rating, in steps
-// of the grid of values, is (base + base) + (scale · scale) · ⟨features, features⟩ in floats.
+// Users or items, one row each. The prediction of a rating, in grid steps, is
+// (base + base') + (scale · scale') · ⟨features, features'⟩ in floats.
 struct Side {
-  const std::int16_t* features;  // rows × stride; no row is longer than Residuals::norm
+  const std::int16_t* features;  // rows × stride; the norm of a row is at most Residuals::norm
   const float* lines;            // rows × 2: base, scale
   std::size_t rows;
 };
 
 struct Residuals {
-  const std::int64_t* starts;   // compressed rows of one side,
-  const std::int32_t* columns;  // referring to rows of the other, rising within a row
+  const std::int64_t* starts;   // compressed sparse rows
+  const std::int32_t* columns;  // rows of the column side, ascending within each row
   const std::int32_t* values;
-  std::int32_t lowest, highest;  // a value outside counts as the nearer end
-  std::int32_t floor, ceiling;   // a prediction is rounded and cut to lie between
+  std::int32_t lowest, highest;  // values are clipped to this range
+  std::int32_t floor, ceiling;   // predictions are clipped to this range and rounded
   std::size_t stride;            // a multiple of 32
-  std::size_t first;             // columns before it, at most 32, do not enter the prediction
-  std::int32_t limit;            // a residual beyond ± this counts as that
+  std::size_t first;             // predictions skip the columns before this one; at most 32
+  std::int32_t limit;            // prediction errors are clipped to ± limit
 
   static constexpr int norm = 1 << 14;
   static constexpr std::size_t stride_max = 8192;
 
-  // The largest residual: at most residual_max.
+  // Largest absolute prediction error; must not exceed residual_max.
   std::int64_t largest() const noexcept;
   static constexpr std::int64_t residual_max = (1 << 15) - 1;
 
-  // The largest floor and ceiling: floats hold whole numbers up to there, and are rounded well.
+  // Largest absolute floor and ceiling: floats represent these integers exactly and round correctly.
   static constexpr std::int32_t prediction_max = 1 << 21;
 };
 
@@ -44,12 +45,13 @@ struct ResidualOutput {
   std::int64_t* squares;       // rows, stored
 };
 
-// For each rating with residual r = prediction − value, cut to ± limit, of the rows in [begin, end):
-//   row_sums[row]       = Σ r · columns.features[column]
-//   column_sums[column] += r · rows.features[row]
-//   squares[row]        = Σ r²
-// All are exact, so neither the division of the rows among threads nor the instruction set changes
-// anything. A column that is not there throws.
+// Over the ratings of the rows in [begin, end), with the clipped prediction error
+// e = clip(prediction − value, ± limit):
+//   row_sums[row]       = Σ e · columns.features[column]
+//   column_sums[column] += e · rows.features[row]
+//   squares[row]        = Σ e²
+// All sums are exact, so the result depends neither on the instruction set nor on how rows are
+// divided among threads. Throws if a column index is out of range.
 void residual_sums(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
                    std::size_t end, const ResidualOutput& out, InstructionSet set);
 

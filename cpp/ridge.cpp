@@ -1,9 +1,10 @@
 #include "ridge.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <vector>
 
+#include "avx512.hpp"
+#include "csr.hpp"
 #include "gram.hpp"
 
 namespace taciturn {
@@ -24,19 +25,14 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
     std::fill_n(solution, width, 0.0f);
     if (first == last) continue;
     std::fill(sums.begin(), sums.end(), 0.0);
-    for (std::int64_t entry = first; entry < last; entry += chunk) {
-      const auto entries = static_cast<std::size_t>(std::min<std::int64_t>(chunk, last - entry));
-      for (std::size_t e = 0; e < entries; ++e) {
-        const auto column = static_cast<std::uint32_t>(problem.columns[entry + e]);
-        if (column >= problem.partner_rows) throw std::out_of_range("a column has no features");
-        const float* partner = problem.partners + column * width;
-        float* line = panel.data() + e * wide;
-        line[0] = 1;
-        std::copy(partner + 1, partner + width, line + 1);
-        line[width] = problem.targets[entry + e] - partner[0];
-      }
-      add_products(panel.data(), entries, wide, width, sums.data());
-    }
+    const auto fill = [&](std::int64_t entry, float* line) __attribute__((always_inline)) {
+      const std::uint32_t column = checked_column(problem.columns[entry], problem.partner_rows);
+      const float* partner = problem.partners + column * width;
+      line[0] = 1;
+      std::copy(partner + 1, partner + width, line + 1);
+      line[width] = problem.targets[entry] - partner[0];
+    };
+    add_entries(first, last, wide, width, fill, panel.data(), sums.data());
     for (std::size_t i = 0; i < width; ++i) {
       sums[i * wide + i] +=
           static_cast<double>(last - first) * problem.weighted[i] + problem.fixed[i];
@@ -53,8 +49,8 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) void
-run_avx512(const Ridge& problem, std::size_t begin, std::size_t end, float* out) {
+TACITURN_AVX512_LOOPS void run_avx512(const Ridge& problem, std::size_t begin, std::size_t end,
+                                      float* out) {
   run(problem, begin, end, out);
 }
 #endif

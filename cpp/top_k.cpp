@@ -8,11 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "avx512.hpp"
 #include "lanes.hpp"
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 namespace taciturn {
 
@@ -215,11 +212,9 @@ inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const
 }
 
 #if defined(__x86_64__)
-// The same code for wider vectors.
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) void
-run_avx512(const Catalogue& catalogue, const float* users, const Excluded& excluded,
-           std::size_t begin, std::size_t end, std::size_t count, std::int32_t* items,
-           float* scores) {
+TACITURN_AVX512_LOOPS void run_avx512(const Catalogue& catalogue, const float* users,
+                                      const Excluded& excluded, std::size_t begin, std::size_t end,
+                                      std::size_t count, std::int32_t* items, float* scores) {
   run<Avx512>(catalogue, users, excluded, begin, end, count, items, scores);
 }
 #endif

@@ -6,9 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
+#include "avx512.hpp"
 
 namespace taciturn {
 
@@ -158,9 +156,8 @@ void fill_portable(const Ziggurat& table, const std::uint64_t* words, std::int64
 
 #if defined(__x86_64__)
 // The same as fill_portable, eight draws at a time.
-__attribute__((target("avx512f,avx512dq,avx512vl,avx512ifma"))) void fill_avx512(
-    const Ziggurat& table, const std::uint64_t* words, std::int64_t* out, std::size_t count,
-    Pending& pending) {
+TACITURN_AVX512 void fill_avx512(const Ziggurat& table, const std::uint64_t* words,
+                                 std::int64_t* out, std::size_t count, Pending& pending) {
   const __m512i zero = _mm512_setzero_si512();
   const __m512i layer_mask = _mm512_set1_epi64(Ziggurat::layers - 1);
   std::size_t i = 0;
