@@ -9,11 +9,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from taciturn.errors import CheckFailed, InvalidDocument, TaciturnError
+from taciturn.errors import (
+    CheckFailed,
+    InvalidDocument,
+    TaciturnError,
+)
 from taciturn.release import bundle
 from taciturn.release.read import load_release
 from taciturn.release.verify import verify_release
+from taciturn.solvers.catalog import make_solver
+from taciturn.training.train import train
 from tests.release.helpers import copy, reseal
+from tests.solvers.helpers import BUDGET, random_ratings
 
 
 @pytest.mark.parametrize(
@@ -155,3 +162,47 @@ def test_tables_carry_nothing_else(signed: Path, tmp_path: Path) -> None:
     reseal(release)
     with pytest.raises(InvalidDocument, match="more than a table"):
         load_release(release)
+
+
+def test_a_release_of_a_newer_version_is_refused_by_name(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.CERTIFICATE
+    document = json.loads(file.read_text())
+    for version in (2, 4, "1", True, None, 1.0):
+        file.write_text(json.dumps(document | {"version": version}))
+        reseal(release)
+        with pytest.raises(InvalidDocument, match="use a Taciturn that knows it"):
+            load_release(release)
+
+
+def test_a_forged_guarantee_is_caught(signed: Path, tmp_path: Path) -> None:
+    release = copy(signed / "release", tmp_path / "r")
+    file = release / bundle.CERTIFICATE
+    text = file.read_text()
+    file.write_text(text.replace('"status": "proven"', '"status": "claimed"'))
+    reseal(release)
+    with pytest.raises(CheckFailed, match="does not follow"):
+        load_release(release)
+    file.write_text(text.replace('"epsilon": 9.99', '"epsilon": 0.99', 1))
+    reseal(release)
+    with pytest.raises(CheckFailed, match="does not follow"):
+        load_release(release)
+
+
+@pytest.mark.parametrize("change", ["drop", "negative", "facts"])
+def test_forged_variances_are_refused(tmp_path: Path, change: str) -> None:
+    solver = make_solver("als", factors=2, iterations=2, uncertainty=True)
+    train(random_ratings(), solver, BUDGET, output=tmp_path / "r")
+    file = tmp_path / "r" / bundle.ITEMS
+    items = pl.read_parquet(file)
+    if change == "drop":
+        items.drop("profile_variance").write_parquet(file)
+    elif change == "negative":
+        items.with_columns(bias_variance=-pl.col("bias_variance")).write_parquet(file)
+    else:
+        document = json.loads((tmp_path / "r" / bundle.CERTIFICATE).read_text())
+        del document["facts"]["residual_variance"]
+        (tmp_path / "r" / bundle.CERTIFICATE).write_text(json.dumps(document))
+    reseal(tmp_path / "r")
+    with pytest.raises(InvalidDocument):
+        load_release(tmp_path / "r")

@@ -1,61 +1,20 @@
-"""Training to a release: interrupted anywhere, it goes on with the same noise or is refused."""
+"""Training to a release: its files, its private outputs and its certificate."""
 
 import json
-import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 from taciturn.accounting.certificate import Certificate, read_ledger
-from taciturn.accounting.events import GaussianRelease
-from taciturn.accounting.ledger import Status
-from taciturn.data.ratings import Ratings
-from taciturn.data.synthetic import synthetic_ratings
-from taciturn.errors import InvalidDocument, InvalidParameter, NoiseReuse, OutputError
+from taciturn.errors import InvalidParameter, NoiseReuse, OutputError
 from taciturn.evaluate.metrics import rmse
-from taciturn.mechanisms.gate import Gate
-from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.solvers import loop
-from taciturn.solvers.catalog import CATALOG, make_solver
-from taciturn.training.outputs import Outputs, run_folder
-from taciturn.training.preview import preview
-from taciturn.training.train import Trained, train
-from tests.failures import fail_link
-from tests.known_noise import known_noise
-from tests.solvers.contract import same
-from tests.solvers.helpers import BUDGET, random_ratings, replaced, small_solver
-
-RATINGS = random_ratings(1, users=40, items=25)
-
-
-def go(
-    output: Path,
-    name: str = "gradient",
-    ratings: Ratings = RATINGS,
-    private: dict[str, Any] | None = None,
-    **options: Any,
-) -> Trained:
-    """Train under known noise, with `private` options of the outputs."""
-    solver = options.pop("solver", None) or small_solver(name, iterations=6)
-    facts: dict[str, Any] = {"budget": BUDGET if solver.is_private else None, "seed": 3}
-    outputs = Outputs(release=output, **(private or {}))
-    with known_noise(5):
-        return train(ratings, solver, output=outputs, **(facts | options))
-
-
-def stop_at(number: int) -> Any:
-    """Return a progress function that interrupts as Ctrl-C does."""
-
-    def progress(done: int, total: int) -> None:
-        if done == number:
-            raise KeyboardInterrupt
-
-    return progress
+from taciturn.training.outputs import run_folder
+from taciturn.training.train import train
+from tests.solvers.helpers import BUDGET, random_ratings, small_solver
+from tests.training.helpers import RATINGS, go, stop_at
 
 
 def test_a_release_is_written_and_the_run_folder_goes(tmp_path: Path) -> None:
@@ -83,98 +42,6 @@ def test_errors_are_shown_only_with_a_holdout(tmp_path: Path) -> None:
     assert trained.rmse_train is None and trained.rmse_test is None
 
 
-@pytest.mark.parametrize("name", CATALOG)
-@pytest.mark.parametrize("stop", [1, 3])
-def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
-    name: str, stop: int, tmp_path: Path
-) -> None:
-    whole = go(tmp_path / "whole", name)
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path / "parts", name, progress=stop_at(min(stop, total(name) - 1)))
-    assert run_folder(tmp_path / "parts").is_dir() and not (tmp_path / "parts").exists()
-    resumed = go(tmp_path / "parts", name, resume=True)
-    assert same(whole.fit, resumed.fit)
-    assert whole.fit.ledger.events == resumed.fit.ledger.events
-    assert not run_folder(tmp_path / "parts").exists()
-
-
-def total(name: str) -> int:
-    solver = small_solver(name, iterations=6)
-    return len(solver.planned(RATINGS, BUDGET if solver.is_private else None).schedule)
-
-
-def test_a_checkpoint_saves_the_work_before_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path / "parts", progress=stop_at(4))
-    seen: list[int] = []
-    go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen == [4, 5, 6]
-
-
-@pytest.mark.parametrize("damage", [b"", b"junk", b"3 00\njunk"])
-def test_a_damaged_checkpoint_costs_time_only(tmp_path: Path, damage: bytes) -> None:
-    whole = go(tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path / "parts", progress=stop_at(4))
-    (run_folder(tmp_path / "parts") / "state").write_bytes(damage)
-    seen: list[int] = []
-    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen[0] == 0 and same(whole.fit, resumed.fit)
-
-
-def test_checkpoints_are_kept_while_it_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A crash cannot save anything; what was kept on the way is there."""
-    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
-
-    def crash(done: int, total: int) -> None:
-        if done == 5:
-            raise RuntimeError("crash")
-
-    whole = go(tmp_path / "whole")
-    with pytest.raises(RuntimeError):
-        go(tmp_path / "parts", progress=crash)
-    seen: list[int] = []
-    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen == [5, 6] and same(whole.fit, resumed.fit)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"ratings": replaced(RATINGS, 4, 1.0 if RATINGS.values()[4] > 1 else 2.0)},
-        {"seed": 4},
-        {"budget": replace(BUDGET, epsilon=11.0)},
-        {"holdout": 0.1},
-        {"name": "bias"},
-        {"solver": make_solver("gradient", factors=3, iterations=6, step_size=0.2)},
-        {"ratings": replace(RATINGS, scale=replace(RATINGS.scale, step=None))},
-        {"ratings": replace(RATINGS, user_ids=RATINGS.user_ids + 1)},
-        {"ratings": replace(RATINGS, item_ids=RATINGS.item_ids + 1)},
-    ],
-)
-def test_other_data_or_another_configuration_is_refused(
-    tmp_path: Path, change: dict[str, Any]
-) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path / "parts", progress=stop_at(3))
-    with pytest.raises(NoiseReuse, match="other data or another configuration"):
-        go(tmp_path / "parts", resume=True, **change)
-    go(tmp_path / "parts", resume=True)
-
-
-def test_a_run_that_waits_is_not_overrun(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path / "parts", progress=stop_at(3))
-    with pytest.raises(OutputError, match="--resume"):
-        go(tmp_path / "parts")
-    with pytest.raises(InvalidDocument, match="no interrupted training"):
-        go(tmp_path / "other", resume=True)
-
-
 def test_a_run_that_released_nothing_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "parts", progress=stop_at(0))
@@ -190,20 +57,6 @@ def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
         go(tmp_path / "new", "paper", private={"private_items": tmp_path / "there"})
     assert (tmp_path / "there").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
-
-
-def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release cannot be written: the run stays, and goes on when it can."""
-    whole = go(tmp_path / "whole")
-
-    with monkeypatch.context() as patch:
-        fail_link(patch, "users.parquet")
-        with pytest.raises(OutputError, match="parts/users.parquet: No space left"):
-            go(tmp_path / "parts")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.run", "whole"]
-    seen: list[int] = []
-    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen == [6] and same(whole.fit, resumed.fit)
 
 
 def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
@@ -224,87 +77,6 @@ def test_outputs_are_checked_before_training(tmp_path: Path) -> None:
         with pytest.raises(InvalidParameter, match="path of its own"):
             go(tmp_path / "r", "paper", private={"private_items": same_path})
     assert not list(tmp_path.iterdir())
-
-
-def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever fails, the same command with --resume ends with everything in its place."""
-    private = {
-        "private_items": tmp_path / "items",
-        "users_out": "pseudonyms",
-        "pseudonyms": tmp_path / "names",
-    }
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    for step in ("release", "delivery", "erasure"):
-        output = tmp_path / f"release-{step}"
-        with monkeypatch.context() as patch:
-            if step == "release":
-                patch.setattr("taciturn.release.write.write_folder", fail)
-            elif step == "delivery":
-                fail_link(patch, "items", "names")
-            else:
-                patch.setattr(RunFolder, "erase_key", fail)
-            with pytest.raises((OutputError, OSError)):
-                go(output, "paper", private=private)
-        go(output, "paper", resume=True, private=private)
-        names = pl.read_parquet(tmp_path / "names")["pseudonym"].sort().to_list()
-        assert names == pl.read_parquet(output / "users.parquet")["user_id"].to_list()
-        for path in ("items", "names"):
-            (tmp_path / path).unlink()
-        assert not run_folder(output).exists()
-
-
-def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut off before the map was in its place: resuming without a place for it is refused."""
-    private = {"users_out": "pseudonyms", "pseudonyms": tmp_path / "names"}
-
-    def crash(*_: object) -> None:
-        raise RuntimeError("crash")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("taciturn.training.workspace.move_private", crash)
-        with pytest.raises(RuntimeError):
-            go(tmp_path / "r", private=private)
-    with pytest.raises(InvalidDocument, match="still holds private output files"):
-        go(tmp_path / "r", resume=True)
-    with pytest.raises(NoiseReuse, match="another configuration"):
-        go(tmp_path / "r", resume=True, private=private, seed=9)
-    go(tmp_path / "r", resume=True, private=private)
-    assert len(pl.read_parquet(tmp_path / "names")) == RATINGS.shape[0]
-    assert not run_folder(tmp_path / "r").exists()
-
-
-def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
-    go(tmp_path / "release")
-    folder = run_folder(tmp_path / "release")
-    folder.mkdir()
-    (folder / "thesis.txt").write_text("years of work")
-    with pytest.raises(OutputError, match="exists already"):
-        go(tmp_path / "release", resume=True)
-    assert (folder / "thesis.txt").read_text() == "years of work"
-
-
-def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Right after a release, before the step is done: the release is repeated, not forgotten."""
-    whole = go(tmp_path / "whole")
-    original, calls = Gate.release, []
-
-    def release(self: Gate, *arguments: Any, **options: Any) -> Any:
-        result = original(self, *arguments, **options)
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return result
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Gate, "release", release)
-        with pytest.raises(KeyboardInterrupt):
-            go(tmp_path / "parts")
-    seen: list[int] = []
-    resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen[0] == 2 and same(whole.fit, resumed.fit)
 
 
 def test_every_training_has_a_key_of_its_own(tmp_path: Path) -> None:
@@ -332,36 +104,6 @@ def test_nothing_else_is_in_a_release(tmp_path: Path) -> None:
     assert document["facts"]["items"] == 0
 
 
-@pytest.mark.parametrize("name", CATALOG)
-def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
-    solver = small_solver(name, iterations=6)
-    budget = BUDGET if solver.is_private else None
-    seen = preview(RATINGS, solver, budget)
-    done = train(RATINGS, solver, budget, output=tmp_path / "release")
-    assert seen.status is done.certificate.status
-    if seen.certificate is not None:
-        # The ratios of `als` are the same, but rounded from other sensitivities.
-        exact = done.certificate.epsilon
-        assert seen.certificate.epsilon == (pytest.approx(exact) if name == "als" else exact)
-        assert seen.certificate.not_hidden == done.certificate.not_hidden
-        noised = [event for event in done.fit.ledger.events if isinstance(event, GaussianRelease)]
-        assert seen.releases == len(noised)
-    else:
-        assert seen.status is Status.NONE and seen.releases == 0
-    assert seen.seconds > 0 and 2**25 < seen.memory < 2**34
-    assert [path.name for path in tmp_path.iterdir()] == ["release"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "iterations"), [("gradient", 150), ("als", 12)])
-def test_a_preview_estimates_the_time(tmp_path: Path, name: str, iterations: int) -> None:
-    ratings = synthetic_ratings("100k")
-    solver = make_solver(name, iterations=iterations)
-    expected = preview(ratings, solver, BUDGET).seconds
-    taken = train(ratings, solver, BUDGET, output=tmp_path / "release").seconds
-    assert taken / 8 < expected < taken * 8  # other work on the machine moves both
-
-
 def test_rmse_needs_ratings_of_the_same_users(tmp_path: Path) -> None:
     fit = go(tmp_path / "release").fit
     with pytest.raises(InvalidParameter, match="same users"):
@@ -369,57 +111,6 @@ def test_rmse_needs_ratings_of_the_same_users(tmp_path: Path) -> None:
     predictions = fit.owner_model.predict_rows(RATINGS.rows(), RATINGS.by_user.columns)
     expected = np.sqrt(np.mean((predictions - RATINGS.values()) ** 2))
     assert rmse(fit, RATINGS) == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize("erased", [False, True])
-def test_cut_off_between_release_and_clean_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erased: bool
-) -> None:
-    """The release is in place, the run folder still there: resuming only tidies up."""
-
-    def crash(*_: object) -> None:
-        raise RuntimeError("crash")
-
-    with monkeypatch.context() as patch:
-        if erased:
-            patch.setattr(shutil, "rmtree", crash)
-        else:
-            patch.setattr(RunFolder, "erase_key", crash)
-        with pytest.raises(RuntimeError):
-            go(tmp_path / "release")
-    assert (run_folder(tmp_path / "release") / "key.json").exists() is not erased
-    again = go(tmp_path / "release", resume=True)
-    assert again.fit is None and again.certificate.run == read_ledger(tmp_path / "release").run
-    assert [path.name for path in tmp_path.iterdir()] == ["release"]
-    with pytest.raises(OutputError, match="exists already"):
-        go(tmp_path / "release", resume=True)
-
-
-def test_a_draft_in_the_run_folder_does_not_keep_it_from_ending(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed in the middle of a file, resumed, and cut off again after the release."""
-
-    def crash(*_: object) -> None:
-        raise RuntimeError("crash")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "erase_key", crash)
-        with pytest.raises(RuntimeError):
-            go(tmp_path / "release")
-    (run_folder(tmp_path / "release") / ".0123456789abcdef.tmp").write_text("half a file")
-    assert go(tmp_path / "release", resume=True).fit is None
-    assert [path.name for path in tmp_path.iterdir()] == ["release"]
-
-
-def test_the_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
-    go(tmp_path / "release")
-    with pytest.raises(KeyboardInterrupt):
-        go(tmp_path / "other", progress=stop_at(3))
-    run_folder(tmp_path / "other").rename(run_folder(tmp_path / "release"))
-    with pytest.raises(OutputError, match="exists already"):
-        go(tmp_path / "release", resume=True)
-    assert (run_folder(tmp_path / "release") / "key.json").exists()
 
 
 def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:

@@ -1,0 +1,34 @@
+"""Small runs on disk, for tests of run folders."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.mechanisms.run_folder import RunFolder
+from tests.mechanisms.noise_helpers import (
+    QUERY,
+    SUMS,
+    FixedSums,
+    random_values,
+    release,
+)
+
+DATA = [b"these ratings", b"this configuration"]
+
+
+def folder(path: Path, **options: Any) -> RunFolder:
+    return RunFolder.create(path, **({"data": DATA, "noise": InsecureTestNoise(4)} | options))
+
+
+def run_steps(door: Gate, steps: int) -> list[np.ndarray]:
+    """Release sums that depend on what was released before, as a solver does."""
+    results: list[np.ndarray] = []
+    for step in range(steps):
+        values = random_values(SUMS, seed=int(abs(results[-1]).sum()) % 1000 if results else 0)
+        table = FixedSums(replace(QUERY, purpose=f"step {step}"), SUMS.exact(values).tables[0])
+        results.append(release(door, table, share=0.05))
+    return results
