@@ -95,3 +95,31 @@ def test_facade_is_lazy_and_complete() -> None:
 def test_what_is_slow_to_import_waits(module: str, slow: set[str]) -> None:
     code = f"import sys, {module}; found = {slow} & set(sys.modules); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+PRIVATE = {"data", "mechanisms", "queries", "training", "evaluate", "audit"}
+"""Packages that hold ratings, noise or a gate."""
+
+CLOSURES = {
+    "taciturn.accounting.certificate": {"_core", "model", "tables", *PRIVATE},
+    "taciturn.tables.whole": {"_core", "model", "accounting", *PRIVATE},
+    "taciturn.model.factor_model": {"_core", "tables", "accounting", *PRIVATE},
+    "taciturn.solvers.catalog": {"_core", "model", "tables", *PRIVATE},
+    "taciturn.release.read": {"_core", "tables", *PRIVATE},
+    "taciturn.release.verify": {"_core", "tables", *PRIVATE},
+    "taciturn.recommend.serve": PRIVATE,
+    "taciturn.recommend.requests": PRIVATE,
+    "taciturn.recommend.export": PRIVATE,
+}
+"""Packages that nothing imported by an entry point may import, however far down."""
+
+
+@pytest.mark.parametrize("entry", CLOSURES)
+def test_an_entry_point_imports_nothing_that_it_must_not(entry: str) -> None:
+    code = (
+        f"import sys, {entry}\n"
+        "found = {name.split('.')[1] for name in sys.modules if name.startswith('taciturn.')}\n"
+        f"wrong = found & {CLOSURES[entry]}\n"
+        "assert not wrong, wrong\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
