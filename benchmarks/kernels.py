@@ -24,7 +24,7 @@ from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings, group
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.query import Released
-from taciturn.model.top_k import Catalogue
+from taciturn.model.top_k import ItemIndex
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.features import AxisFeatures
 from taciturn.queries.prediction_errors import PredictionErrorSums, pass_axis
@@ -212,7 +212,7 @@ def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
 def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     random = np.random.default_rng(1)
     users, items = (random.normal(size=(n, factors)).astype(np.float32) for n in ratings.shape)
-    catalogue = Catalogue(items, np.zeros(len(items), dtype=np.float32))
+    index = ItemIndex(items, np.zeros(len(items), dtype=np.float32))
     starts, none = np.zeros(len(users) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
     scores = np.empty(ratings.shape, dtype=np.float32)
 
@@ -224,7 +224,7 @@ def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
 
     times = best_of(
         {
-            "taciturn": lambda: catalogue.best(
+            "taciturn": lambda: index.best(
                 users, 10, starts=starts, columns=none, threads=THREADS
             ),
             "dense": lambda: np.matmul(users, items.T, out=scores),

@@ -112,7 +112,7 @@ class _FixedValues:
     def answer(self, spec: WeightedSums) -> Answer:
         return spec.exact(self.values)
 
-    def ratings(self) -> NoReturn:
+    def every_value(self) -> NoReturn:
         raise NotImplementedError("a gate reads no ratings")
 
 

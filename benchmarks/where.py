@@ -42,7 +42,7 @@ def timed(name, work):
                 spent[name] += perf_counter() - start
     return run
 
-for name in ("grid_sums", "residual_sums", "pack_rows", "posterior_rows", "products", "ridge_rows"):
+for name in ("grid_sums", "error_sums", "pack_rows", "posterior_rows", "products", "ridge_rows"):
     setattr(_core, name, timed(name, getattr(_core, name)))
 SecureNoise._integers = timed("noise", SecureNoise._integers)
 

@@ -15,7 +15,7 @@
 #include "grid_sums.hpp"
 #include "pack.hpp"
 #include "posterior.hpp"
-#include "residual_sums.hpp"
+#include "error_sums.hpp"
 #include "ridge.hpp"
 #include "top_k.hpp"
 #include "ziggurat.hpp"
@@ -94,7 +94,7 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
   {
     nb::gil_scoped_release released;
     finite = taciturn::pack_rows(features.data(), factors.data(), features.shape(1), out.shape(1),
-                              taciturn::Residuals::norm, begin, end, out.data(), set);
+                              taciturn::ErrorPass::norm, begin, end, out.data(), set);
   }
   require(finite, "features must be finite numbers");
 }
@@ -184,7 +184,7 @@ taciturn::Side side(const Matrix<const std::int16_t>& features, const Matrix<con
   return {features.data(), lines.data(), features.shape(0)};
 }
 
-void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
+void error_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                    Vector<const std::int32_t> values, std::array<std::int32_t, 2> value_range,
                    std::array<std::int32_t, 2> prediction_range, std::size_t first,
                    std::int32_t limit, Matrix<const std::int16_t> row_features, Matrix<const float> row_lines,
@@ -197,7 +197,7 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
   const auto others = side(column_features, column_lines);
   require(columns.size() == values.size(), "columns and values differ in length");
   require(rows.rows + 1 == starts.size(), "starts must have one entry more than there are rows");
-  require(stride > 0 && stride % 32 == 0 && stride <= taciturn::Residuals::stride_max,
+  require(stride > 0 && stride % 32 == 0 && stride <= taciturn::ErrorPass::stride_max,
           "features must be padded to a multiple of 32 columns");
   require(first <= std::min<std::size_t>(32, width), "too many columns left out of the prediction");
   require(column_features.shape(1) == stride && column_sums.shape(1) == width && width <= stride &&
@@ -208,20 +208,20 @@ void residual_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t>
           "features and sums differ in length");
   require_rows(starts, begin, end, columns.size());
   const auto set = instruction_set(portable);
-  const taciturn::Residuals pass{starts.data(),       columns.data(),      values.data(),
+  const taciturn::ErrorPass pass{starts.data(),       columns.data(),      values.data(),
                               value_range[0],      value_range[1],      prediction_range[0],
                               prediction_range[1], stride,              first,
                               limit};
-  require(limit > 0, "the limit of a residual must be positive");
+  require(limit > 0, "the clipping threshold must be positive");
   require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
   constexpr std::int32_t most = 1 << 30;
   require(-most <= pass.lowest && pass.highest <= most, "values lie too far from zero");
-  require(pass.largest() <= taciturn::Residuals::residual_max, "a residual could exceed 15 bits");
+  require(pass.largest() <= taciturn::ErrorPass::error_max, "a prediction error could exceed 15 bits");
   require(std::max(-std::int64_t{pass.floor}, std::int64_t{pass.ceiling}) <=
-              taciturn::Residuals::prediction_max,
+              taciturn::ErrorPass::prediction_max,
           "predictions lie too far from zero");
   nb::gil_scoped_release released;
-  taciturn::residual_sums(pass, rows, others, begin, end,
+  taciturn::error_sums(pass, rows, others, begin, end,
                        {width, row_sums.data(), column_sums.data(), squares.data()}, set);
 }
 
@@ -340,14 +340,14 @@ NB_MODULE(_core, module) {
              "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Exact integer sums of value times feature by row.");
 
-  module.def("residual_sums", &residual_sums, "starts"_a, "columns"_a, "values"_a,
+  module.def("error_sums", &error_sums, "starts"_a, "columns"_a, "values"_a,
              "value_range"_a, "prediction_range"_a, "first"_a, "limit"_a, "row_features"_a,
              "row_lines"_a, "column_features"_a, "column_lines"_a,
              "row_sums"_a.noconvert(), "column_sums"_a.noconvert(), "squares"_a.noconvert(),
              "begin"_a, "end"_a, "portable"_a = false,
-             "Exact sums of residual times feature, by row and by column.");
+             "Exact sums of prediction error times feature, by row and by column.");
   module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "Round feature rows to the grid of residual_sums.");
+             "portable"_a = false, "Round feature rows to the grid of error_sums.");
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "partners"_a,
              "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Regularized least squares by row.");
@@ -360,9 +360,9 @@ NB_MODULE(_core, module) {
   module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
              "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "The best items of each user.");
-  module.attr("RESIDUAL_NORM") = taciturn::Residuals::norm;
-  module.attr("PREDICTION_MAX") = taciturn::Residuals::prediction_max;
-  module.attr("RESIDUAL_MAX") = taciturn::Residuals::residual_max;
+  module.attr("FEATURE_NORM") = taciturn::ErrorPass::norm;
+  module.attr("PREDICTION_MAX") = taciturn::ErrorPass::prediction_max;
+  module.attr("ERROR_MAX") = taciturn::ErrorPass::error_max;
 
   module.def("count_keys", &count_keys, "keys"_a, "counts"_a.noconvert(),
              "Add the number of each key to counts.");

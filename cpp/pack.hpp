@@ -1,4 +1,4 @@
-// Feature rows on the grid of the residual pass.
+// Feature rows on the grid of the error pass.
 #pragma once
 
 #include <cstddef>

@@ -51,7 +51,7 @@ def test_the_worked_example_of_a_solver_passes_its_contract(tmp_path: Path) -> N
         assert finished.returncode == 0, finished.stdout + finished.stderr
         return finished.stdout
 
-    tests = ("test_item_mean.py", "test_catalog.py", "test_loop.py")
+    tests = ("test_item_mean.py", "test_catalog.py", "test_loop.py", "test_no_way_around.py")
     names = [f"tests/solvers/{name}" for name in tests]
     options = ("-q", "-p", "no:cacheprovider", "-c", os.devnull, "-o", "markers=slow")
     printed = run("pytest", *options, *names)

@@ -82,7 +82,7 @@ def test_a_table_of_only_noise_has_its_shape() -> None:
 
 
 def test_time_of_a_training_is_split_by_kernel() -> None:
-    kernels = {"bias": "grid_sums", "als:rating": "residual_sums", "non-private": "ridge_rows"}
+    kernels = {"bias": "grid_sums", "als:rating": "error_sums", "non-private": "ridge_rows"}
     assert kernels.keys() <= set(SOLVERS)
     for solver, kernel in kernels.items():
         found = python(_RUN, solver, "10k")

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 SIGMA_MIN: float
 SIGMA_MAX: float
-RESIDUAL_NORM: int
-RESIDUAL_MAX: int
+FEATURE_NORM: int
+ERROR_MAX: int
 PREDICTION_MAX: int
 
 def compiler() -> str: ...
@@ -26,7 +26,7 @@ def grid_sums(
     end: int,
     portable: bool = False,
 ) -> None: ...
-def residual_sums(
+def error_sums(
     starts: npt.NDArray[np.int64],
     columns: npt.NDArray[np.int32],
     values: npt.NDArray[np.int32],

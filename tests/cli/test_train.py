@@ -161,7 +161,7 @@ def test_options_of_als(taciturn: Command, ratings: Path, tmp_path: Path) -> Non
     second = taciturn(*arguments, "-o", tmp_path / "b", "--no-mask-features", "--factors", 3)
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     cards = [(tmp_path / name / "card.md").read_text(encoding="utf-8") for name in "ab"]
-    assert "features of who rated what" in cards[0] and "features" not in cards[1]
+    assert "features of the rating pattern" in cards[0] and "features" not in cards[1]
     assert "profiles of length 3," in cards[1]
     pair = "--user", 1, "--item", 1
     found = json.loads(taciturn("predict", tmp_path / "a", *pair, "--json").stdout)

@@ -89,7 +89,7 @@ class Direct:
     def answer(self, spec: Any) -> Answer:
         return spec.exact(self.values)
 
-    def ratings(self) -> Any:
+    def every_value(self) -> Any:
         raise AssertionError("a gate reads no ratings")
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn import _core
-from taciturn.model.top_k import Catalogue
+from taciturn.model.top_k import ItemIndex
 from tests.model.helpers import profiles
 
 
@@ -32,7 +32,7 @@ def test_the_kernel_finds_the_best(
     count = min(count, items)
     found = np.empty((users, count), dtype=np.int32)
     best = np.empty((users, count), dtype=np.float32)
-    catalogue = Catalogue(factors, biases)
+    index = ItemIndex(factors, biases)
     _core.top_k(
         catalogue._factors,
         catalogue._biases,
@@ -67,7 +67,7 @@ def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> 
     mask[0] = True  # nothing is left
     mask[1, :-3] = True  # only the last three are
     exact[mask] = -np.inf
-    catalogue = Catalogue(factors, np.zeros(items, dtype=np.float32))
+    index = ItemIndex(factors, np.zeros(items, dtype=np.float32))
     found = np.empty((users, count), dtype=np.int32)
     _core.top_k(
         catalogue._factors,
@@ -89,16 +89,16 @@ def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> 
 def test_the_kernel_passes_over_what_is_not_a_number() -> None:
     factors = np.ones((160, 1), dtype=np.float32)
     factors[:40] = np.nan
-    catalogue = Catalogue(factors, np.zeros(160, dtype=np.float32))
+    index = ItemIndex(factors, np.zeros(160, dtype=np.float32))
     starts, none = np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32)
     user = np.ones((1, 1), dtype=np.float32)
-    found, _ = catalogue.best(user, 10, starts=starts, columns=none, threads=1)
+    found, _ = index.best(user, 10, starts=starts, columns=none, threads=1)
     assert found.tolist() == [list(range(40, 50))]
 
 
 def test_the_kernel_refuses_what_is_out_of_range() -> None:
     items = profiles(5, 2, 0)
-    catalogue = Catalogue(items.factors, items.biases)
+    index = ItemIndex(items.factors, items.biases)
     arrays = catalogue._factors, catalogue._biases
     out = np.empty((1, 2), dtype=np.int32), np.empty((1, 2), dtype=np.float32)
     for bad in (-1, 16):

@@ -94,7 +94,7 @@ def test_threads_are_handed_to_the_query() -> None:
 
 
 def test_every_rating_is_read_in_the_order_of_users() -> None:
-    assert np.array_equal(LocalExecutor(RATINGS).ratings(), RATINGS.values())
+    assert np.array_equal(LocalExecutor(RATINGS).every_value(), RATINGS.values())
 
 
 def test_nothing_of_the_ratings_is_shown() -> None:

@@ -308,7 +308,7 @@ def call_kernel(
     """Call the kernel itself, which has to guard its memory; sums by item, and rows beyond."""
     pattern, (users, items) = ratings.pattern.by_user, both
     around = np.zeros((len(items) + 4, width), dtype=np.int64)
-    _core.residual_sums(
+    _core.error_sums(
         pattern.starts,
         pattern.columns if columns is None else columns,
         pass_values(ratings).steps,
@@ -367,4 +367,4 @@ def test_the_value_grid_is_fine_enough_for_the_noise(ratio: float) -> None:
     grid = ValueGrid.for_scale(1, 5, levels)
     assert levels >= 64
     assert grid.range * NORM >= 2 * ratio * _core.SIGMA_MIN
-    assert math.ceil(grid.range * 1.5) <= _core.RESIDUAL_MAX
+    assert math.ceil(grid.range * 1.5) <= _core.ERROR_MAX

@@ -189,8 +189,7 @@ class SolverContract:
         )
         assert np.allclose(one * 10, two, atol=0.5)
 
-    def test_the_algorithm_holds_no_private_fact(self) -> None:
-        """It is built from public facts, and the facts of a unit have no private one."""
+    def test_the_facts_of_its_unit_are_public(self) -> None:
         facts = PublicFacts.of(random_ratings(), self.unit)
         assert (facts.public_pattern is None) is (self.unit is not Unit.VALUE)
         assert (facts.listed_users is None) is (self.unit is Unit.USER)
@@ -244,7 +243,7 @@ class PrivateContract(SolverContract):
             scaled.append(plan)
         assert scaled == recorded
 
-    def test_no_query_exceeds_the_schedule(self) -> None:
+    def test_the_shares_of_the_schedule_add_up_to_at_most_one(self) -> None:
         solver, ratings = self.solver(), random_ratings(6)
         facts = PublicFacts.of(ratings, self.unit)
         schedule = solver.resolved(BUDGET).algorithm(facts, BUDGET).schedule
@@ -325,7 +324,10 @@ class ProvenContract(PrivateContract):
     def test_ratings_reach_a_fit_through_the_gate_only(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With the same numbers from the gate, other ratings of the same pairs change nothing."""
+        """With the same numbers from the gate, other ratings change nothing.
+
+        Under unit `value` of the same pairs, under the others of other pairs.
+        """
         random = np.random.default_rng(1)
 
         def release(
@@ -339,10 +341,13 @@ class ProvenContract(PrivateContract):
             )
 
         monkeypatch.setattr(Gate, "release", release)
-        ratings = random_ratings(9)
-        frame = ratings.to_frame()
+        ratings, others = random_ratings(9), random_ratings(10, density=0.6)
+        if self.unit is Unit.VALUE:
+            others = load(ratings.to_frame().with_columns(rating=pl.lit(1.0)), scale="1:5:1")
+        assert ratings.user_ids.equals(others.user_ids)
+        assert ratings.item_ids.equals(others.item_ids)
         fits = []
-        for data in (ratings, load(frame.with_columns(rating=pl.lit(1.0)), scale="1:5:1")):
+        for data in (ratings, others):
             random = np.random.default_rng(1)
             fits.append(replace(self.run(data), private_users=None))
         assert same(*fits)

@@ -85,8 +85,8 @@ def portable_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         def __getattr__(self, name: str) -> object:
             return getattr(_core, name)
 
-        def residual_sums(self, *arguments: object, **options: object) -> None:
-            _core.residual_sums(*arguments, **(options | {"portable": True}))
+        def error_sums(self, *arguments: object, **options: object) -> None:
+            _core.error_sums(*arguments, **(options | {"portable": True}))
 
         def pack_rows(self, *arguments: object) -> None:
             _core.pack_rows(*arguments, portable=True)

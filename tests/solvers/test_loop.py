@@ -48,6 +48,18 @@ def test_progress_counts_the_steps_of_the_schedule() -> None:
     assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
+class Counted(BiasAlgorithm):
+    """Keeps a whole number in its state, which no checkpoint can hold."""
+
+    def initial_state(self, seeds: Any) -> Any:
+        return replace(super().initial_state(seeds), mean=3)
+
+
+def test_a_state_that_cannot_be_saved_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match=r"state\.mean must be an array or a float"):
+        training(Counted(FACTS, BUDGET))
+
+
 class Larger(BiasAlgorithm):
     """Asks for another table than it scheduled."""
 
@@ -55,8 +67,18 @@ class Larger(BiasAlgorithm):
         return super().query(1 - step, state)
 
 
-def test_a_query_that_was_not_scheduled_is_refused() -> None:
-    run = training(Larger(FACTS, BUDGET))
+class Relabelled(BiasAlgorithm):
+    """Names another proof than it scheduled."""
+
+    def query(self, step: int, state: Any) -> Any:
+        spec = super().query(step, state)
+        spec.queries = (replace(spec.queries[0], proof="als.md#claim"),)
+        return spec
+
+
+@pytest.mark.parametrize("kind", [Larger, Relabelled])
+def test_a_query_that_was_not_scheduled_is_refused(kind: type[BiasAlgorithm]) -> None:
+    run = training(kind(FACTS, BUDGET))
     with pytest.raises(InvalidParameter, match="not what was scheduled"):
         run.run()
     assert run.finish().events == ()
@@ -102,7 +124,7 @@ def test_an_interrupted_run_ends_as_if_it_had_not_been(
     """Interrupted before every single step, and resumed each time."""
     solver = small_solver(name, unit)
     budget = BUDGET if solver.is_private else None
-    total = len(solver.planned(RATINGS, budget).schedule)
+    total = len(solver.algorithm_for(RATINGS, budget).schedule)
 
     def run(folder: RunFolder, stop_at: int | None = None) -> Any:
         def progress(done: int, total: int) -> None:
@@ -142,8 +164,8 @@ class Counting:
         self.asked.append(spec.queries[0].purpose)
         return self.inner.answer(spec)
 
-    def ratings(self) -> Any:
-        return self.inner.ratings()
+    def every_value(self) -> Any:
+        return self.inner.every_value()
 
 
 def test_the_executor_is_an_argument() -> None:

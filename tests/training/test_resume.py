@@ -38,7 +38,7 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
 
 def total(name: str) -> int:
     solver = small_solver(name, iterations=6)
-    return len(solver.planned(RATINGS, BUDGET if solver.is_private else None).schedule)
+    return len(solver.algorithm_for(RATINGS, BUDGET if solver.is_private else None).schedule)
 
 
 def test_a_checkpoint_saves_the_work_before_it(

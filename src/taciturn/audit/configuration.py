@@ -77,7 +77,7 @@ def _like(path: Path) -> tuple[Solver, Budget | None]:
     if certificate.epsilon is None:
         raise InvalidParameter(f"{path} claims nothing: there is no claim to audit")
     budget = Budget.from_epsilon(certificate.epsilon, certificate.delta)
-    return solver, None if solver.has_own_noise else budget
+    return solver, None if solver.takes_no_budget else budget
 
 
 def choose_case(

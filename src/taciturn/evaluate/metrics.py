@@ -11,7 +11,7 @@ import numpy.typing as npt
 from taciturn._internal import parallel
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
-from taciturn.model.top_k import Catalogue
+from taciturn.model.top_k import ItemIndex
 from taciturn.solvers.contract import Fit
 
 _PIECE = 2**18
@@ -120,7 +120,7 @@ def _ranking(
     wanted = np.diff(hits.by_user.starts)
     users = np.flatnonzero(wanted)
     starts, columns = _rows_of(train, users)
-    best, _ = Catalogue(profiles.factors, profiles.biases).best(
+    best, _ = ItemIndex(profiles.factors, profiles.biases).best(
         model.user_profiles.factors[users],
         RECALL_AT,
         starts=starts,

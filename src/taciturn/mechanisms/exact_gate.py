@@ -53,7 +53,7 @@ class ExactGate:
     def read(self, executor: Executor) -> Released:
         """Every rating as it is, which a `Gate` never hands on. Reads private data."""
         self._record()
-        return Released(spec=None, tables=(executor.ratings(),), noise_scales=(0.0,))
+        return Released(spec=None, tables=(executor.every_value(),), noise_scales=(0.0,))
 
     def close(self) -> None:
         """Complete the run; there is no key to erase."""

@@ -195,10 +195,6 @@ class Gate:
             square = self._after(event, square)
         return events
 
-    def noise_scale(self, query: BoundedQuery, share: float) -> float:
-        """Return the noise scale of a release, in the units of what it returns; public."""
-        return self.plan(query, share).noise_scale
-
     def publish_pattern(self, purpose: str) -> None:
         """Record that a statistic of the rating pattern leaves without noise; free under `value`.
 

@@ -121,5 +121,5 @@ class Executor(Protocol):
     def answer(self, spec: Any) -> Answer:
         """Exact answer of a query spec, which obeys its bounds. Reads private data."""
 
-    def ratings(self) -> npt.NDArray[np.float32]:
+    def every_value(self) -> npt.NDArray[np.float32]:
         """Every rating in the order of users, for solvers that are not private."""

@@ -15,7 +15,7 @@ _USERS = 256
 """Users whose items are looked for in one piece of work."""
 
 
-class Catalogue:
+class ItemIndex:
     """Item profiles as the kernel takes them.
 
     Parameters

@@ -38,7 +38,7 @@ def value_levels(ratio: float, least: int) -> int:
 def margin_max(grid: ValueGrid) -> int:
     """Largest prediction margin of a grid, in multiples of its range."""
     beyond = min(
-        _core.RESIDUAL_MAX - grid.range,
+        _core.ERROR_MAX - grid.range,
         _core.PREDICTION_MAX - max(abs(grid.lowest), abs(grid.highest)),
     )
     return max(0, beyond // grid.range)
@@ -84,7 +84,7 @@ class ErrorPass:
         if threshold is not None:
             validate.positive_integer("threshold", threshold, "it counts steps of the grid")
             self.threshold = min(threshold, self.threshold)
-        if self.threshold > _core.RESIDUAL_MAX:
+        if self.threshold > _core.ERROR_MAX:
             raise InvalidParameter("a prediction error could exceed 15 bits; use fewer levels")
         if max(map(abs, self._predictions)) > _core.PREDICTION_MAX:
             raise InvalidParameter(
@@ -119,7 +119,7 @@ class ErrorPass:
         squares = np.empty(len(rows), dtype=np.int64)
 
         def work(part: int, _: int) -> None:
-            _core.residual_sums(
+            _core.error_sums(
                 pattern.starts,
                 pattern.columns,
                 values.steps,

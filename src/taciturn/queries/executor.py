@@ -44,6 +44,6 @@ class LocalExecutor:
         """Exact answer of a query spec. Reads private data; the result is private too."""
         return spec.exact(self.values(spec.view), self._threads)
 
-    def ratings(self) -> npt.NDArray[np.float32]:
+    def every_value(self) -> npt.NDArray[np.float32]:
         """Every rating in the order of users, for solvers that are not private. Private."""
         return self._ratings.values()

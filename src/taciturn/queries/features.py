@@ -9,7 +9,7 @@ from taciturn import _core
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import WIDTH_MAX
 
-NORM = _core.RESIDUAL_NORM
+NORM = _core.FEATURE_NORM
 """Norm bound of a feature row, in steps of the features' grid."""
 
 LANES = 32

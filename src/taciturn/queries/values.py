@@ -30,9 +30,9 @@ class ValueView:
     axis
         Order of the values: row by row along this axis.
     offset
-        Public number that is subtracted first.
+        Public number that is subtracted before rounding.
     centre
-        Exact statistic that is subtracted first; only the published algorithm uses one.
+        Exact statistic that is subtracted after the offset; only the published algorithm uses one.
     """
 
     grid: ValueGrid

@@ -1,5 +1,6 @@
 """Sums of value × feature under unit `value`, where the rating pattern is public."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -56,6 +57,8 @@ class WeightedSums:
         One row for each counterpart, on `feature_grid`: public or already released.
     feature_grid
         Grid of the features.
+    proof
+        Page and heading that prove the bound.
     """
 
     def __init__(
@@ -67,14 +70,14 @@ class WeightedSums:
         view: ValueView,
         features: Features,
         feature_grid: FeatureGrid,
+        proof: str = "grid.md#sensitivity",
     ) -> None:
         self.view, self._pattern = view, pattern
         self._features = checked_features(features, feature_grid, pattern)
         if view.axis is not axis:
             raise InvalidParameter("values must come in the order of the table's rows")
-        self.queries = (
-            sums_query(purpose, axis, pattern, view.grid, feature_grid, features.shape[1]),
-        )
+        query = sums_query(purpose, axis, pattern, view.grid, feature_grid, features.shape[1])
+        self.queries = (replace(query, proof=proof),)
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact sums. Reads private data; the result is private too."""

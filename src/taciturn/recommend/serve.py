@@ -12,7 +12,7 @@ from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.fold_in import FoldedIn, Id
 from taciturn.model.profiles import Profiles
-from taciturn.model.top_k import Catalogue
+from taciturn.model.top_k import ItemIndex
 from taciturn.recommend.tables import same_type
 from taciturn.release.bundle import Release
 
@@ -59,7 +59,7 @@ class Recommender:
             )
         self._items, self._model = chosen, replace(release.model, items=chosen)
         self._threads = parallel.thread_count(threads)
-        self._catalogue = Catalogue(chosen.factors, chosen.biases)
+        self._index = ItemIndex(chosen.factors, chosen.biases)
 
     @property
     def item_ids(self) -> pl.Series:
@@ -187,8 +187,8 @@ class Recommender:
         starts: npt.NDArray[np.int64],
         columns: npt.NDArray[np.int32],
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Item rows and scores of the best items of some user rows; see `Catalogue.best`."""
-        items, scores = self._catalogue.best(
+        """Item rows and scores of the best items of some user rows; see `ItemIndex.best`."""
+        items, scores = self._index.best(
             model.user_profiles.factors[rows],
             count,
             starts=starts,

@@ -74,9 +74,9 @@ class BiasSolver(Solver):
     ) -> Algorithm[Any]:
         """The training of the unit."""
         if self.unit is Unit.RATING:
-            return RatingAlgorithm(facts, self.needed(budget), 0, _ITERATIONS)
+            return RatingAlgorithm(facts, self.require_budget(budget), 0, _ITERATIONS)
         if self.unit is Unit.USER:
-            return UserAlgorithm(facts, self.needed(budget), 0, _ITERATIONS, threads)
+            return UserAlgorithm(facts, self.require_budget(budget), 0, _ITERATIONS, threads)
         return BiasAlgorithm(facts, budget, self.regularization)
 
 

@@ -15,27 +15,27 @@ from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.solvers.entry import Entry, Kind, Setting
 from taciturn.solvers.flaws import FLAWS
-from taciturn.solvers.ledger_shape import LedgerShape, Phase, Table
+from taciturn.solvers.ledger_shape import LedgerShape, Phase, TableShape
 
 _COUNT, _NUMBER, _FLAG = Setting(Kind.COUNT), Setting(Kind.NUMBER), Setting(Kind.FLAG)
-_UNIT, _CENTRE = Setting(Kind.UNIT), Setting(Kind.CENTRE)
-_SOME_COUNT, _SOME_NUMBER, _SOME_FLAG = (
+_UNIT = Setting(Kind.UNIT)
+_OPTIONAL_COUNT, _OPTIONAL_NUMBER, _OPTIONAL_FLAG = (
     Setting(kind, is_optional=True) for kind in (Kind.COUNT, Kind.NUMBER, Kind.FLAG)
 )
 
-_DESCENT = {
+_DESCENT_SETTINGS = {
     "factors": _COUNT,
     "iterations": _COUNT,
     "step_size": _NUMBER,
     "regularization": _NUMBER,
     "averaged": _NUMBER,
 }
-_SQUARES = {"factors": _COUNT, "iterations": _COUNT, "regularization": _NUMBER}
-_BIAS = {"unit": _UNIT, "regularization": _NUMBER}
+_LEAST_SQUARES_SETTINGS = {"factors": _COUNT, "iterations": _COUNT, "regularization": _NUMBER}
+_BIAS_SETTINGS = {"unit": _UNIT, "regularization": _NUMBER}
 
 
 def _phase(prefix: str, tables: Mapping[str, Rows], *, is_repeated: bool = False) -> Phase:
-    named = tuple(Table(prefix + purpose, rows) for purpose, rows in tables.items())
+    named = tuple(TableShape(prefix + purpose, rows) for purpose, rows in tables.items())
     return Phase(named, is_repeated)
 
 
@@ -45,7 +45,7 @@ _TOTALS = {
     "clipped residuals": Rows.TOTAL,
 }
 _BY_ITEM, _BY_USER = {"residuals by item": Rows.ITEMS}, {"residuals by user": Rows.USERS}
-_VALUE = LedgerShape(
+_VALUE_LEDGER = LedgerShape(
     "als.md#claim",
     (
         _phase("biases: ", _BY_ITEM | _TOTALS | _BY_USER),
@@ -54,7 +54,7 @@ _VALUE = LedgerShape(
     ),
 )
 _SUMS = {"sums by user": Rows.USERS, "sums by item": Rows.ITEMS}
-_RATING = LedgerShape(
+_RATING_LEDGER = LedgerShape(
     "rating.md#claim",
     (
         _phase(
@@ -70,7 +70,7 @@ _RATING = LedgerShape(
         ),
     ),
 )
-_USER = LedgerShape(
+_USER_LEDGER = LedgerShape(
     "user.md#claim",
     (
         _phase(
@@ -87,15 +87,15 @@ _USER = LedgerShape(
         ),
     ),
 )
-_GRADIENT = LedgerShape(
+_GRADIENT_LEDGER = LedgerShape(
     "gradient.md#claim", (_phase("gradient {step} of {steps}, ", _SUMS, is_repeated=True),)
 )
-_BIASES = LedgerShape(
+_BIAS_LEDGER = LedgerShape(
     "grid.md#sensitivity",
     (_phase("sums of ratings by ", {"item": Rows.ITEMS, "user": Rows.USERS}),),
 )
-_EVERY_RATING = LedgerShape("grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),))
-_PAPER = LedgerShape(
+_EVERY_RATING_LEDGER = LedgerShape("grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),))
+_PAPER_LEDGER = LedgerShape(
     "paper-gap.md#what-is-claimed",
     (
         _phase(
@@ -110,18 +110,19 @@ CATALOG: dict[str, Entry] = {
         status=Status.PROVEN,
         settings={
             "unit": _UNIT,
-            "factors": _SOME_COUNT,
-            "iterations": _SOME_COUNT,
-            "mask_features": _SOME_FLAG,
+            "factors": _OPTIONAL_COUNT,
+            "iterations": _OPTIONAL_COUNT,
+            "mask_features": _OPTIONAL_FLAG,
             "uncertainty": _FLAG,
         },
-        ledgers={Unit.VALUE: _VALUE, Unit.RATING: _RATING, Unit.USER: _USER},
+        ledgers={Unit.VALUE: _VALUE_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
+        pattern_setting="mask_features",
     ),
     "gradient": Entry(
         home="gradient:GradientSolver",
         status=Status.PROVEN,
-        settings=_DESCENT,
-        ledgers={Unit.VALUE: _GRADIENT},
+        settings=_DESCENT_SETTINGS,
+        ledgers={Unit.VALUE: _GRADIENT_LEDGER},
     ),
     "paper": Entry(
         home="paper:PaperSolver",
@@ -132,45 +133,45 @@ CATALOG: dict[str, Entry] = {
             "step_size": _NUMBER,
             "regularization": _NUMBER,
             "norm_bound": _NUMBER,
-            "epsilon_i": _SOME_NUMBER,
+            "epsilon_i": _OPTIONAL_NUMBER,
             "delta_i": _NUMBER,
             "delta": _NUMBER,
-            "centre": _CENTRE,
-            "tau": _SOME_NUMBER,
-            "tolerance": _SOME_NUMBER,
+            "centre": Setting(Kind.CHOICE, choices=("none", "item-mean")),
+            "tau": _OPTIONAL_NUMBER,
+            "tolerance": _OPTIONAL_NUMBER,
             "patience": _COUNT,
         },
-        ledgers={Unit.VALUE: _PAPER},
+        ledgers={Unit.VALUE: _PAPER_LEDGER},
         flaws=FLAWS,
     ),
     "bias": Entry(
         home="bias:BiasSolver",
         status=Status.PROVEN,
-        settings=_BIAS,
-        ledgers={Unit.VALUE: _BIASES, Unit.RATING: _RATING, Unit.USER: _USER},
+        settings=_BIAS_SETTINGS,
+        ledgers={Unit.VALUE: _BIAS_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
     ),
     "input-perturbation": Entry(
         home="input_perturbation:InputPerturbationSolver",
         status=Status.PROVEN,
-        settings=_SQUARES,
-        ledgers={Unit.VALUE: _EVERY_RATING},
+        settings=_LEAST_SQUARES_SETTINGS,
+        ledgers={Unit.VALUE: _EVERY_RATING_LEDGER},
     ),
     "non-private": Entry(
         home="non_private:NonPrivateSolver",
         status=Status.NONE,
-        settings=_SQUARES,
+        settings=_LEAST_SQUARES_SETTINGS,
         ledgers={Unit.VALUE: None},
     ),
     "non-private-gradient": Entry(
         home="gradient:NonPrivateGradientSolver",
         status=Status.NONE,
-        settings=_DESCENT,
+        settings=_DESCENT_SETTINGS,
         ledgers={Unit.VALUE: None},
     ),
     "non-private-bias": Entry(
         home="bias:NonPrivateBiasSolver",
         status=Status.NONE,
-        settings=_BIAS,
+        settings=_BIAS_SETTINGS,
         ledgers={Unit.VALUE: None},
     ),
 }
@@ -211,10 +212,10 @@ def solvers_of_all_units() -> list[str]:
 
 
 def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
-    """Entry of a solver; raises unless a release may name it with these settings."""
+    """Entry of a solver; raises unless it is in the catalog and these are its settings."""
     entry = CATALOG.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise InvalidDocument(f"the solver of a release must be one of {', '.join(CATALOG)}")
+        raise InvalidDocument(f"the solver must be one of {', '.join(CATALOG)}")
     entry.check_settings(settings)
     return entry
 
@@ -222,9 +223,5 @@ def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
 def check_solver(name: object, settings: Mapping[str, Any], ledger: Ledger) -> Entry:
     """Entry of a solver; raises unless a release may name it with these settings and ledger."""
     entry = check_configuration(name, settings)
-    if ledger.patterns and settings.get("mask_features") is False:
-        raise InvalidDocument("the ledger publishes features that the settings leave out")
-    if settings.get("unit", Unit.VALUE) != ledger.unit:
-        raise InvalidDocument("the release has the ledger of another unit than its settings")
-    entry.check_ledger(ledger)
+    entry.check_ledger(ledger, settings)
     return entry

@@ -1,4 +1,4 @@
-"""States of algorithms as bytes: frozen dataclasses of arrays, numbers and such dataclasses."""
+"""States of algorithms as bytes: frozen dataclasses of arrays, floats and such dataclasses."""
 
 import io
 import zlib
@@ -15,6 +15,11 @@ _STEP = "step"
 
 _DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, BadZipFile, zlib.error)
 """Exceptions with which reading arrays out of damaged or foreign bytes fails."""
+
+
+def check_state(state: Any) -> None:
+    """Raise `TypeError` unless every part of a state can be saved."""
+    _flat("state", state)
 
 
 def pack(step: int, state: Any) -> bytes:

@@ -56,7 +56,7 @@ class ClipRule:
         sensitivity/noise.
         """
         steps = round(math.ldexp(self.multiplier * deviation, -grid.exponent))
-        return min(_core.RESIDUAL_MAX, max(1, math.ceil(_FINE * ratio), steps))
+        return min(_core.ERROR_MAX, max(1, math.ceil(_FINE * ratio), steps))
 
     def deviation(self, before: float, mean_square: float) -> float:
         """Residual standard deviation that follows from a noisy mean square of clipped residuals.

@@ -31,7 +31,7 @@ from taciturn.scale import Scale
 SEED_MAX = 2**63
 
 State = TypeVar("State")
-"""State of an algorithm between steps: a frozen dataclass of arrays, numbers and such classes."""
+"""State of an algorithm between steps: a frozen dataclass of arrays, floats and such classes."""
 
 
 def silent(done: int, total: int) -> None:
@@ -40,7 +40,7 @@ def silent(done: int, total: int) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """Runtime settings. Only the seeds and the noise source affect the result.
+    """Runtime settings. Only the seeds and the noise source, or its folder, affect the result.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Session:
 
     @property
     def seeds(self) -> "Seeds":
-        """Seeds of the initial profiles: with threads, all that post-processing gets to see."""
+        """Seeds of the initial profiles. An algorithm sees these, and nothing else of a session."""
         return Seeds(seed=self.seed, user_seed=self.user_seed)
 
 
@@ -102,6 +102,8 @@ class Seeds:
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PublicFacts:
     """Public facts about the ratings, by privacy unit: all that an algorithm is built from.
+
+    Asking for a fact that is private under the unit raises.
 
     Attributes
     ----------
@@ -158,6 +160,10 @@ class PublicFacts:
     def shape(self) -> tuple[int, int]:
         """Numbers of users and of items."""
         return self.users, self.items
+
+
+WHOLE = 1 - 2.0**-40
+"""Budget share of all releases: a little less than 1, so that shares do not round to more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,8 +238,8 @@ class Algorithm(ABC, Generic[State]):
     budget
         Budget of all releases together; None if it is not private.
     schedule
-        All steps, fixed in advance. Released values may shrink a table, never enlarge one; shares
-        are fixed.
+        All steps, fixed in advance. A table may turn out narrower than scheduled, never larger;
+        its coordinates and shares are as scheduled.
     published_pattern
         Purpose for which the model publishes statistics of the rating pattern, if it does.
     """
@@ -267,7 +273,7 @@ class Algorithm(ABC, Generic[State]):
         """The released model."""
 
     def owner_only(self, state: State, ratings: Ratings) -> OwnerOnly:
-        """Exact results for the data owner. Reads private data."""
+        """Exact results for the data owner, after the model is made. Reads private data."""
         return OwnerOnly()
 
 

@@ -31,10 +31,6 @@ _FEW = 4
 _LEVELS_MIN, LEVELS_MAX = 256, 2**14
 """Number of steps that a scale is divided into. With more, an error could exceed 15 bits."""
 
-WHOLE = 1 - 2.0**-40
-"""Budget share of all releases: a little less than 1, so that shares do not round to more."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class DescentSteps:
     """How to descend: see `GradientSolver`.

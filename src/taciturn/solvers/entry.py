@@ -34,15 +34,16 @@ class Kind(StrEnum):
     NUMBER = "a number"
     FLAG = "true or false"
     UNIT = "a privacy unit"
-    CENTRE = "none or item-mean"
+    CHOICE = "one of the choices of its solver"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting's type, and whether it may be left to the solver."""
+    """A setting's type, its choices if there are any, and whether it may be left to the solver."""
 
     kind: Kind
     is_optional: bool = False
+    choices: tuple[str, ...] = ()
 
     def allows(self, value: object) -> bool:
         """Whether a value, as it stands in a release, is of this type."""
@@ -52,8 +53,8 @@ class Setting:
             return isinstance(value, bool)
         if self.kind is Kind.UNIT:
             return isinstance(value, str) and value in list(Unit)
-        if self.kind is Kind.CENTRE:
-            return isinstance(value, str) and value in ("none", "item-mean")
+        if self.kind is Kind.CHOICE:
+            return isinstance(value, str) and value in self.choices
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         if self.kind is Kind.COUNT:
@@ -80,9 +81,12 @@ class Entry:
     settings
         Its settings, by name.
     ledgers
-        Shape of its ledger under each privacy unit that it supports; None if it is not private.
+        Shape of its ledger under each privacy unit that it supports. The shape is None for a solver
+        that is not private.
     flaws
         Sentences that its events may give for the lack of a proof, in this order.
+    pattern_setting
+        Setting under which it publishes features of the rating pattern; None if it never does.
     """
 
     home: str
@@ -90,6 +94,7 @@ class Entry:
     settings: Mapping[str, Setting]
     ledgers: Mapping[Unit, LedgerShape | None]
     flaws: tuple[str, ...] = ()
+    pattern_setting: str | None = None
 
     @property
     def is_private(self) -> bool:
@@ -124,10 +129,16 @@ class Entry:
             if not setting.allows(settings[name]):
                 raise InvalidDocument(f"the setting {name} of the release must be {setting.kind}")
 
-    def check_ledger(self, ledger: Ledger) -> None:
-        """Raise unless the ledger could be that of this solver."""
+    def check_ledger(self, ledger: Ledger, settings: Mapping[str, Any]) -> None:
+        """Raise unless the ledger could be that of this solver with these settings."""
         if ledger.unit not in self.units:
             raise InvalidDocument(f"the solver of the release does not support unit {ledger.unit}")
+        if "unit" in settings and settings["unit"] != ledger.unit:
+            raise InvalidDocument("the release has the ledger of another unit than its settings")
+        if ledger.patterns and (
+            self.pattern_setting is None or settings[self.pattern_setting] is False
+        ):
+            raise InvalidDocument("the ledger publishes features that the settings leave out")
         if _ORDER.index(ledger.status) < _ORDER.index(self.status):
             raise InvalidDocument(
                 f"the status of the release is {ledger.status}, and its solver is at best "

@@ -32,9 +32,8 @@ from taciturn.queries.error_pass import ErrorPass, value_levels
 from taciturn.queries.features import AxisFeatures
 from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries, pass_axis
 from taciturn.queries.values import ValueView
-from taciturn.solvers.contract import Algorithm, PublicFacts, Seeds, repeated
+from taciturn.solvers.contract import WHOLE, Algorithm, PublicFacts, Seeds, repeated
 from taciturn.solvers.descent import (
-    WHOLE,
     DescentSteps,
     Rows,
     centred_grid,

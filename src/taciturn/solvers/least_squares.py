@@ -23,6 +23,7 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
 from taciturn.queries.weighted_sums import EveryRating
 from taciturn.solvers.contract import (
+    WHOLE,
     Algorithm,
     ExactStep,
     PostProcess,
@@ -31,7 +32,7 @@ from taciturn.solvers.contract import (
     Seeds,
     Step,
 )
-from taciturn.solvers.descent import WHOLE, rating_scale_factor
+from taciturn.solvers.descent import rating_scale_factor
 from taciturn.solvers.solver import check_factors, check_iterations
 
 FACTORS_MAX = 1024

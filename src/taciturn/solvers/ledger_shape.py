@@ -18,7 +18,7 @@ STEPS_MAX = 10**6
 
 
 @dataclass(frozen=True)
-class Table:
+class TableShape:
     """One table: its purpose, in which {step} and {steps} stand for numbers, and its rows."""
 
     purpose: str
@@ -27,9 +27,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Phase:
-    """Tables that are released in this order, once or in every step."""
+    """Tables that are released in this order, once or in every step.
 
-    tables: tuple[Table, ...]
+    A repeated phase whose purposes do not state the number of steps comes last.
+    """
+
+    tables: tuple[TableShape, ...]
     is_repeated: bool = False
 
 
@@ -57,9 +60,9 @@ class LedgerShape:
         if len(events) != len(expected):
             raise InvalidDocument("the ledger lacks events that its solver records, or has more")
 
-    def _expected(self, events: Sequence[GaussianRelease]) -> list[Table]:
+    def _expected(self, events: Sequence[GaussianRelease]) -> list[TableShape]:
         """Tables of a training with as many steps as the events say."""
-        steps, expected = 0, list[Table]()
+        steps, expected = 0, list[TableShape]()
         for phase in self.phases:
             if phase.is_repeated:
                 steps = _steps(phase, events[len(expected) :])
@@ -70,9 +73,9 @@ class LedgerShape:
         return expected
 
 
-def _filled(table: Table, step: int, steps: int) -> Table:
+def _filled(table: TableShape, step: int, steps: int) -> TableShape:
     purpose = table.purpose.replace("{steps}", str(steps)).replace("{step}", str(step))
-    return Table(purpose, table.rows)
+    return TableShape(purpose, table.rows)
 
 
 def _steps(phase: Phase, events: Sequence[GaussianRelease]) -> int:

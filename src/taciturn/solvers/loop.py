@@ -17,7 +17,7 @@ from taciturn.mechanisms.exact_gate import ExactGate
 from taciturn.mechanisms.extent import Extent
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.query import BoundedQuery, Executor, QuerySpec, Released
-from taciturn.solvers.checkpoint import pack, unpack
+from taciturn.solvers.checkpoint import check_state, pack, unpack
 from taciturn.solvers.contract import (
     Algorithm,
     ExactStep,
@@ -32,7 +32,7 @@ CHECKPOINT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Done(Generic[State]):
+class FinishedStep(Generic[State]):
     """One finished step: its number, the states around it and what was released.
 
     The states are private where the algorithm's are, as those of the published algorithm.
@@ -63,23 +63,24 @@ class Training(Generic[State]):
         self._algorithm, self._executor, self._session = algorithm, executor, session
         self._schedule = algorithm.schedule
         initial = algorithm.initial_state(session.seeds)
+        check_state(initial)
         saved = session.folder.read_state() if session.folder else None
         found = unpack(saved[1], initial) if saved else None
-        self._number, position = 0, 0
+        self._steps_done, position = 0, 0
         self.state: State = initial
         if saved and found:
-            position, (self._number, self.state) = saved[0], found
+            position, (self._steps_done, self.state) = saved[0], found
         self._gate = self._make_gate(position)
-        self._position, self._saved_at = self._gate.position, monotonic()
+        self._events_done, self._saved_at = self._gate.position, monotonic()
 
     def _make_gate(self, position: int) -> Gate | ExactGate:
-        algorithm, session = self._algorithm, self._session
-        if algorithm.budget is None:
-            return ExactGate(unit=algorithm.unit, folder=session.folder)
-        asked = scheduled_queries(algorithm)
+        session = self._session
+        if self._algorithm.budget is None:
+            return ExactGate(unit=self._algorithm.unit, folder=session.folder)
+        asked = scheduled_queries(self._algorithm)
         gate = Gate(
-            budget=algorithm.budget,
-            unit=algorithm.unit,
+            budget=self._algorithm.budget,
+            unit=self._algorithm.unit,
             noise=None if session.folder else session.noise,
             folder=session.folder,
             position=position,
@@ -95,24 +96,24 @@ class Training(Generic[State]):
             pass
         return self.state
 
-    def steps(self) -> Iterator[Done[State]]:
+    def steps(self) -> Iterator[FinishedStep[State]]:
         """Take the steps that are left, one at a time."""
         algorithm, total = self._algorithm, len(self._schedule)
         progress = self._session.progress
         try:
-            while self._number < total:
-                if self._number > 0 and algorithm.is_settled(self.state):
+            while self._steps_done < total:
+                if self._steps_done > 0 and algorithm.is_settled(self.state):
                     break
-                progress(self._number, total)
-                number, before = self._number, self.state
+                progress(self._steps_done, total)
+                number, before = self._steps_done, self.state
                 released = self._release(number)
                 after = algorithm.update(number, before, released)
                 reached = self._gate.position
                 # At once: an interrupt in between would save a state under a wrong number.
-                self.state, self._number, self._position = after, number + 1, reached
+                self.state, self._steps_done, self._events_done = after, number + 1, reached
                 if monotonic() - self._saved_at > CHECKPOINT_SECONDS:
                     self._save()
-                yield Done(step=number, before=before, after=after, released=released)
+                yield FinishedStep(step=number, before=before, after=after, released=released)
         except KeyboardInterrupt:
             self._save()
             raise
@@ -146,19 +147,27 @@ class Training(Generic[State]):
 
     def _save(self) -> None:
         if self._session.folder:
-            self._session.folder.save_state(self._position, pack(self._number, self.state))
+            self._session.folder.save_state(self._events_done, pack(self._steps_done, self.state))
             self._saved_at = monotonic()
 
 
 def _check_scheduled(spec: QuerySpec, step: QueryStep) -> None:
-    """Raise unless a query spec is the scheduled one, or asks for smaller tables."""
+    """Raise unless a spec asks for the scheduled tables, each as large or smaller.
+
+    Its thresholds, and so sensitivity and noise scale, may follow from what was released.
+    """
+    if len(spec.queries) != len(step.queries):
+        raise InvalidParameter("a step asks for another number of tables than was scheduled")
     for query, planned in zip(spec.queries, step.queries, strict=True):
-        facts = [
-            (each.purpose, each.unit, each.rows, each.coordinates) for each in (query, planned)
-        ]
+        facts = [_fixed_facts(each) for each in (query, planned)]
         is_covered = all(own <= most for own, most in zip(query.shape, planned.shape, strict=True))
         if facts[0] != facts[1] or not is_covered:
             raise InvalidParameter(f"{query.purpose!r} is not what was scheduled")
+
+
+def _fixed_facts(query: BoundedQuery) -> tuple[object, ...]:
+    """Facts of a query that nothing released may change."""
+    return query.purpose, query.unit, query.rows, query.coordinates, query.proof, query.flaw
 
 
 def scheduled_queries(algorithm: Algorithm[State]) -> list[tuple[BoundedQuery, float]]:
@@ -174,8 +183,8 @@ def scheduled_queries(algorithm: Algorithm[State]) -> list[tuple[BoundedQuery, f
 def planned_events(algorithm: Algorithm[State]) -> list[Event]:
     """Events that a training would record; raises if its gate would refuse one.
 
-    Reads the schedule alone. Where the scale of a query follows from earlier releases, the ratio of
-    sensitivity and noise is that of the training, and both are given for the initial scale.
+    Reads the schedule alone. If a clipping threshold depends on earlier releases, sensitivity and
+    noise scale are those of the initial threshold; their ratio is exact.
     """
     if algorithm.budget is None:
         return []

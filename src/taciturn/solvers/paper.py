@@ -122,7 +122,7 @@ class PaperSolver(Solver):
         return self._spending(mu_at_zcdp(budget.epsilon, budget.delta), budget.delta)
 
     @property
-    def has_own_noise(self) -> bool:
+    def takes_no_budget(self) -> bool:
         """Whether ε_i is given."""
         return self.epsilon_i is not None
 

@@ -59,8 +59,8 @@ class Solver(ABC):
         return self.status is not Status.NONE
 
     @property
-    def has_own_noise(self) -> bool:
-        """Whether its settings fix the noise, so that it takes no budget."""
+    def takes_no_budget(self) -> bool:
+        """Whether it is trained without a budget: not private, or its settings fix the noise."""
         return not self.is_private
 
     @property
@@ -84,7 +84,7 @@ class Solver(ABC):
             raise InvalidParameter(f"{self.name} is not private and takes no budget; leave it out")
         return self
 
-    def needed(self, budget: Budget | None) -> Budget:
+    def require_budget(self, budget: Budget | None) -> Budget:
         """The budget; raises if there is none."""
         if budget is None:
             raise InvalidParameter(f"{self.name} needs a budget")
@@ -116,22 +116,24 @@ class Solver(ABC):
         )
         training = Training(algorithm, LocalExecutor(ratings, session.threads), session)
         state = training.run()
+        model, ledger = algorithm.model(state), training.finish()
+        # Last, and with ratings: nothing that is released can depend on it.
         owner_only = algorithm.owner_only(state, ratings)
         return Fit(
             solver=self.name,
             settings=solver.settings,
-            model=algorithm.model(state),
+            model=model,
             private_users=owner_only.users,
             private_items=owner_only.items,
-            ledger=training.finish(),
+            ledger=ledger,
             owner_view=owner_only.facts,
         )
 
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
         """Events that `fit` would record. Reads public facts only; see `planned_events`."""
-        return planned_events(self.planned(ratings, budget))
+        return planned_events(self.algorithm_for(ratings, budget))
 
-    def planned(self, ratings: Ratings, budget: Budget | None = None) -> Algorithm[Any]:
+    def algorithm_for(self, ratings: Ratings, budget: Budget | None = None) -> Algorithm[Any]:
         """The algorithm that `fit` would run. Reads public facts only."""
         self._check_ratings(ratings)
         facts = PublicFacts.of(ratings, self.unit)

@@ -202,8 +202,7 @@ class Job:
         fit = trained.fit
         if fit is None:
             return
-        has_factors = "factors" in CATALOG[self.trained.solver.name].settings
-        if has_factors and fit.model.factor_count == 0:
+        if CATALOG[self.trained.solver.name].has_factors and fit.model.factor_count == 0:
             note(
                 "noise leaves no room for factors here: the release has biases only, which rank "
                 "items the same for every user; a larger epsilon or more ratings would change that"

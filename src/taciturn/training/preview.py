@@ -56,7 +56,7 @@ def preview(
     if holdout is not None:
         holdout = validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, _ = random_split(ratings, holdout)
-    algorithm = solver.planned(ratings, budget)
+    algorithm = solver.algorithm_for(ratings, budget)
     events, certificate = planned_events(algorithm), None
     if events:
         certificate = Certificate.from_ledger(Ledger(events), solver.stated_delta(budget))

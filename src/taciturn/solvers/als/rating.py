@@ -23,9 +23,8 @@ from taciturn.queries.prediction_errors import PredictionErrorSums, error_querie
 from taciturn.queries.totals import RatingTotals
 from taciturn.solvers.als.clipped_errors import ClippedErrors
 from taciturn.solvers.clipping import ClipRule
-from taciturn.solvers.contract import PublicFacts, QueryStep, Seeds
+from taciturn.solvers.contract import WHOLE, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
-    WHOLE,
     DescentSteps,
     Vector,
     levels_for,
@@ -49,7 +48,7 @@ class RatingState(DescentState):
     user_counts: Vector
     item_counts: Vector
     mean: float
-    unit: float
+    rating_unit: float
     deviation: float
 
 
@@ -114,7 +113,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
             user_counts=np.zeros(self._facts.users),
             item_counts=np.zeros(self._facts.items),
             mean=0.0,
-            unit=self._unit,
+            rating_unit=self._unit,
             deviation=assumptions.RATING,
         )
 
@@ -125,7 +124,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         users, items = self._features(state)
         return PredictionErrorSums(
             purpose=self._errors.purpose(step),
-            errors=self._errors.at(state.deviation, state.unit),
+            errors=self._errors.at(state.deviation, state.rating_unit),
             pattern=None,
             width=1 + self._steps.factors,
             users=users,
@@ -140,7 +139,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         noise = [each / kept for each in released.noise_scales[:2]]
         after = self._descended(step - 1, state, (by_user / kept, by_item / kept), noise)
         total = max(1.0, float(state.item_counts.sum()))
-        mean_square = float(squares[0, 0]) / total / state.unit**2
+        mean_square = float(squares[0, 0]) / total / state.rating_unit**2
         return replace(after, deviation=self._clip.deviation(state.deviation, mean_square))
 
     def _begun(self, state: RatingState, released: Released) -> RatingState:
@@ -151,7 +150,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         )
         grid = self._view.grid
         mean, unit = mean_and_unit(released.tables[2][0], float(items.sum()), grid)
-        after = replace(state, user_counts=users, item_counts=items, mean=mean, unit=unit)
+        after = replace(state, user_counts=users, item_counts=items, mean=mean, rating_unit=unit)
         if not self._is_rank_free:
             return after
         usual = self._errors.noise
@@ -164,7 +163,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         return {Axis.USERS: state.user_counts, Axis.ITEMS: state.item_counts}
 
     def _unit_at(self, state: RatingState) -> float:
-        return state.unit
+        return state.rating_unit
 
     def _mean_at(self, state: RatingState) -> float:
         return state.mean

@@ -80,7 +80,7 @@ class AlsSolver(Solver):
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> Algorithm[Any]:
         """The training of the unit."""
-        budget = self.needed(budget)
+        budget = self.require_budget(budget)
         if self.unit is Unit.RATING:
             return RatingAlgorithm(facts, budget, self.factors, self.iterations)
         if self.unit is Unit.USER:

@@ -25,9 +25,8 @@ from taciturn.queries.per_user import ReleasedItems, UserSums, UserTotals, user_
 from taciturn.queries.values import ValueView
 from taciturn.solvers.als.clipped_errors import ClippedErrors
 from taciturn.solvers.clipping import ClipRule
-from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
+from taciturn.solvers.contract import WHOLE, Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
-    WHOLE,
     DescentSteps,
     Rows,
     Vector,
@@ -65,7 +64,7 @@ class UserState:
     weights: Vector
     users: float
     mean: float
-    unit: float
+    rating_unit: float
     deviation: float
 
 
@@ -141,7 +140,7 @@ class UserAlgorithm(Algorithm[UserState]):
             weights=np.zeros(len(items)),
             users=1.0,
             mean=0.0,
-            unit=self._unit,
+            rating_unit=self._unit,
             deviation=assumptions.RATING,
         )
 
@@ -151,7 +150,7 @@ class UserAlgorithm(Algorithm[UserState]):
             return self._totals
         return UserSums(
             purpose=self._errors.purpose(step),
-            errors=self._errors.at(state.deviation, state.unit),
+            errors=self._errors.at(state.deviation, state.rating_unit),
             items=self._items(state, state.items, state.mean),
             width=1 + self._steps.factors,
         )
@@ -161,7 +160,7 @@ class UserAlgorithm(Algorithm[UserState]):
         if step == 0:
             return self._begun(state, released)
         gradient, triangle, squares = released.tables
-        kept, users, unit = self._clip.attenuation, state.users, state.unit
+        kept, users, unit = self._clip.attenuation, state.users, state.rating_unit
         steps = self._steps_at(state)
         products = _symmetric(triangle[0] / users, 1 + steps.factors)
         # Features have norm 1; the constant among them shows how long profiles were.
@@ -189,7 +188,7 @@ class UserAlgorithm(Algorithm[UserState]):
         users = max(1.0, float(totals[0, 0]))
         mean, unit = mean_and_unit(totals[0, 1:], users, self._view.grid)
         counts = shrunk_counts(weights[:, 0], released.noise_scales[0])
-        after = replace(state, weights=counts, users=users, mean=mean, unit=unit)
+        after = replace(state, weights=counts, users=users, mean=mean, rating_unit=unit)
         if not self._is_rank_free:
             return after
         usual = self._errors.noise
@@ -213,17 +212,17 @@ class UserAlgorithm(Algorithm[UserState]):
         """Items in rating units, from which users are solved."""
         prior = self._prior(state)
         return ReleasedItems(
-            rows=in_rating_units(rows, state.unit),
+            rows=in_rating_units(rows, state.rating_unit),
             regularization=prior.residual_variance / np.array(prior.variances),
-            constant=self._steps.constant * math.sqrt(state.unit),
+            constant=self._steps.constant * math.sqrt(state.rating_unit),
             mean=mean,
         )
 
     def _prior(self, state: UserState) -> Prior:
         """Prior of a user's profile."""
-        deviations = in_rating_units(self._steps_at(state).priors[None], state.unit)[0]
+        deviations = in_rating_units(self._steps_at(state).priors[None], state.rating_unit)[0]
         deviations[0] *= self._steps.constant
-        residual = state.deviation * state.unit
+        residual = state.deviation * state.rating_unit
         return Prior(
             residual_variance=residual**2,
             variances=tuple(float(each) for each in deviations**2),

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "residual_sums.hpp"
+#include "error_sums.hpp"
 
 namespace taciturn {
 
 // Prediction of a rating, in grid steps. The sum of 16-bit products is exact.
-inline float predict(const Residuals& pass, const Side& rows, std::size_t row, const Side& columns,
+inline float predict(const ErrorPass& pass, const Side& rows, std::size_t row, const Side& columns,
                      std::size_t column, std::size_t width) {
   const std::int16_t* own = rows.features + row * pass.stride;
   const std::int16_t* other = columns.features + column * pass.stride;
@@ -21,7 +21,7 @@ inline float predict(const Residuals& pass, const Side& rows, std::size_t row, c
 }
 
 // Clipped prediction error v̂ − v of a rating. A NaN prediction counts as the floor.
-inline std::int32_t clipped_error(const Residuals& pass, float prediction, std::int32_t value) {
+inline std::int32_t clipped_error(const ErrorPass& pass, float prediction, std::int32_t value) {
   // Adding and subtracting this rounds a float below 2^22 to a whole number, ties to even.
   constexpr float rounder = 0x1.8p23f;
   const auto floor = static_cast<float>(pass.floor), ceiling = static_cast<float>(pass.ceiling);

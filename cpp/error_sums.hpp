@@ -12,12 +12,12 @@ namespace taciturn {
 // Users or items, one row each. The prediction of a rating, in grid steps, is
 // (base + base') + (scale · scale') · ⟨features, features'⟩ in floats.
 struct Side {
-  const std::int16_t* features;  // rows × stride; the norm of a row is at most Residuals::norm
+  const std::int16_t* features;  // rows × stride; the norm of a row is at most ErrorPass::norm
   const float* lines;            // rows × 2: base, scale
   std::size_t rows;
 };
 
-struct Residuals {
+struct ErrorPass {
   const std::int64_t* starts;   // compressed sparse rows
   const std::int32_t* columns;  // rows of the column side, ascending within each row
   const std::int32_t* values;
@@ -30,15 +30,15 @@ struct Residuals {
   static constexpr int norm = 1 << 14;
   static constexpr std::size_t stride_max = 8192;
 
-  // Largest absolute prediction error; must not exceed residual_max.
+  // Largest absolute prediction error; must not exceed error_max.
   std::int64_t largest() const noexcept;
-  static constexpr std::int64_t residual_max = (1 << 15) - 1;
+  static constexpr std::int64_t error_max = (1 << 15) - 1;
 
   // Largest absolute floor and ceiling: floats represent these integers exactly and round correctly.
   static constexpr std::int32_t prediction_max = 1 << 21;
 };
 
-struct ResidualOutput {
+struct ErrorOutput {
   std::size_t width;           // at most the stride
   std::int64_t* row_sums;      // rows × width, stored
   std::int64_t* column_sums;   // columns × width, added to
@@ -52,7 +52,7 @@ struct ResidualOutput {
 //   squares[row]        = Σ e²
 // All sums are exact, so the result depends neither on the instruction set nor on how rows are
 // divided among threads. Throws if a column index is out of range.
-void residual_sums(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
-                   std::size_t end, const ResidualOutput& out, InstructionSet set);
+void error_sums(const ErrorPass& pass, const Side& rows, const Side& columns, std::size_t begin,
+                   std::size_t end, const ErrorOutput& out, InstructionSet set);
 
 }  // namespace taciturn

@@ -1,4 +1,4 @@
-#include "residual_sums_avx512.hpp"
+#include "error_sums_avx512.hpp"
 
 #include "avx512.hpp"
 
@@ -11,7 +11,7 @@
 
 #include "avx512_lanes.hpp"
 #include "csr.hpp"
-#include "residual_terms.hpp"
+#include "error_terms.hpp"
 #include "scratch_sums.hpp"
 
 namespace taciturn {
@@ -27,10 +27,10 @@ constexpr int batch = 16;          // ratings of a row that are processed togeth
 // stored apart from the full vectors, so that more columns share a cache line.
 template <int N, int Tail>
 struct Pass {
-  const Residuals& pass;
+  const ErrorPass& pass;
   const Side& rows;
   const Side& columns;
-  const ResidualOutput& out;
+  const ErrorOutput& out;
   static constexpr std::size_t short_tail = Tail % 16;
   ScratchSums scratch{columns.rows * (16 * halves() + short_tail)};
   std::int32_t* const column_sums = scratch.data;
@@ -40,7 +40,7 @@ struct Pass {
   // Largest error that 32-bit sums take. Larger ones are rare; add_large_errors() adds them.
   const std::int32_t usual = static_cast<std::int32_t>(std::min<std::int64_t>(
       pass.largest(), std::max(255, pass.highest - pass.lowest)));
-  static constexpr int room = N ? N : Residuals::stride_max / lanes;
+  static constexpr int room = N ? N : ErrorPass::stride_max / lanes;
 
   std::size_t count() const { return N ? N : pass.stride / lanes; }
   std::size_t halves() const { return 2 * count() - (Tail < 16); }
@@ -295,7 +295,7 @@ struct Pass {
     std::fill(out.squares + begin, out.squares + end, 0);
     // Number of ratings of one row for which its sums fit into 32 bits.
     const auto safe = std::max<std::int64_t>(
-        1, (std::int64_t{1} << 31) / (std::int64_t{usual} * Residuals::norm + 1) - 1);
+        1, (std::int64_t{1} << 31) / (std::int64_t{usual} * ErrorPass::norm + 1) - 1);
     // Number of columns whose features and sums fit into the second-level cache.
     const std::size_t tile = std::max<std::size_t>(64, (768 << 10) / (pass.stride * 6));
     std::vector<std::int64_t> places(pass.starts + begin, pass.starts + end);
@@ -322,8 +322,8 @@ struct Pass {
 };
 
 template <int N>
-void pass_vectors(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
-                  std::size_t end, const ResidualOutput& out) {
+void pass_vectors(const ErrorPass& pass, const Side& rows, const Side& columns, std::size_t begin,
+                  std::size_t end, const ErrorOutput& out) {
   const std::size_t last = out.width - (pass.stride - lanes);  // columns in the last vector
   if (last <= 16) return Pass<N, 0>{pass, rows, columns, out}.run(begin, end);
   if (last <= 20) return Pass<N, 4>{pass, rows, columns, out}.run(begin, end);
@@ -333,8 +333,8 @@ void pass_vectors(const Residuals& pass, const Side& rows, const Side& columns, 
 
 }  // namespace
 
-void residual_sums_avx512(const Residuals& pass, const Side& rows, const Side& columns,
-                          std::size_t begin, std::size_t end, const ResidualOutput& out) {
+void error_sums_avx512(const ErrorPass& pass, const Side& rows, const Side& columns,
+                          std::size_t begin, std::size_t end, const ErrorOutput& out) {
   switch (pass.stride / lanes) {
     case 1: return pass_vectors<1>(pass, rows, columns, begin, end, out);
     case 2: return pass_vectors<2>(pass, rows, columns, begin, end, out);

@@ -1,17 +1,17 @@
-#include "residual_sums.hpp"
+#include "error_sums.hpp"
 
 #include <algorithm>
 
 #include "csr.hpp"
-#include "residual_sums_avx512.hpp"
-#include "residual_terms.hpp"
+#include "error_sums_avx512.hpp"
+#include "error_terms.hpp"
 
 namespace taciturn {
 
 namespace {
 
-void residual_sums_portable(const Residuals& pass, const Side& rows, const Side& columns,
-                            std::size_t begin, std::size_t end, const ResidualOutput& out) {
+void error_sums_portable(const ErrorPass& pass, const Side& rows, const Side& columns,
+                            std::size_t begin, std::size_t end, const ErrorOutput& out) {
   const std::size_t width = out.width;
   for (std::size_t row = begin; row < end; ++row) {
     const std::int16_t* own = rows.features + row * pass.stride;
@@ -32,20 +32,20 @@ void residual_sums_portable(const Residuals& pass, const Side& rows, const Side&
 
 }  // namespace
 
-std::int64_t Residuals::largest() const noexcept {
+std::int64_t ErrorPass::largest() const noexcept {
   const auto unclipped = std::max(std::int64_t{ceiling} - lowest, std::int64_t{highest} - floor);
   return std::min(std::int64_t{limit}, unclipped);
 }
 
-void residual_sums(const Residuals& pass, const Side& rows, const Side& columns, std::size_t begin,
-                   std::size_t end, const ResidualOutput& out, InstructionSet set) {
+void error_sums(const ErrorPass& pass, const Side& rows, const Side& columns, std::size_t begin,
+                   std::size_t end, const ErrorOutput& out, InstructionSet set) {
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) {
-    return residual_sums_avx512(pass, rows, columns, begin, end, out);
+    return error_sums_avx512(pass, rows, columns, begin, end, out);
   }
 #endif
   static_cast<void>(set);
-  residual_sums_portable(pass, rows, columns, begin, end, out);
+  error_sums_portable(pass, rows, columns, begin, end, out);
 }
 
 }  // namespace taciturn
