@@ -224,9 +224,7 @@ def _top_ten(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
 
     times = best_of(
         {
-            "taciturn": lambda: index.best(
-                users, 10, starts=starts, columns=none, threads=THREADS
-            ),
+            "taciturn": lambda: index.best(users, 10, starts=starts, columns=none, threads=THREADS),
             "dense": lambda: np.matmul(users, items.T, out=scores),
             "reference": reference,
         },

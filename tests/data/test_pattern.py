@@ -112,12 +112,13 @@ def test_a_pattern_cannot_be_changed() -> None:
 def test_only_memory_that_cannot_change_is_shared() -> None:
     own = COLUMNS.copy()
     own.flags.writeable = False
-    assert frozen("columns", own, np.int32) is own
+    assert frozen("columns", own, np.int32, is_shared=True) is own
+    assert frozen("columns", own, np.int32) is not own
     writable = COLUMNS.copy()
     view = writable[:]
     view.flags.writeable = False  # the array it is a view of can still be written to
     for array in (writable, view, own[::2], own.astype(np.int64)):
-        copy = frozen("columns", array, np.int32)
+        copy = frozen("columns", array, np.int32, is_shared=True)
         assert not np.shares_memory(copy, array)
         assert not copy.flags.writeable and copy.flags.c_contiguous and copy.dtype == np.int32
         assert np.array_equal(copy, array)

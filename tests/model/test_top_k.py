@@ -34,8 +34,8 @@ def test_the_kernel_finds_the_best(
     best = np.empty((users, count), dtype=np.float32)
     index = ItemIndex(factors, biases)
     _core.top_k(
-        catalogue._factors,
-        catalogue._biases,
+        index._factors,
+        index._biases,
         wanted,
         starts,
         columns,
@@ -70,8 +70,8 @@ def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> 
     index = ItemIndex(factors, np.zeros(items, dtype=np.float32))
     found = np.empty((users, count), dtype=np.int32)
     _core.top_k(
-        catalogue._factors,
-        catalogue._biases,
+        index._factors,
+        index._biases,
         wanted,
         np.concatenate([[0], np.cumsum(mask.sum(axis=1))]),
         np.nonzero(mask)[1].astype(np.int32),
@@ -99,7 +99,7 @@ def test_the_kernel_passes_over_what_is_not_a_number() -> None:
 def test_the_kernel_refuses_what_is_out_of_range() -> None:
     items = profiles(5, 2, 0)
     index = ItemIndex(items.factors, items.biases)
-    arrays = catalogue._factors, catalogue._biases
+    arrays = index._factors, index._biases
     out = np.empty((1, 2), dtype=np.int32), np.empty((1, 2), dtype=np.float32)
     for bad in (-1, 16):
         starts, columns = np.array([0, 1]), np.array([bad], dtype=np.int32)

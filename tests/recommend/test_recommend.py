@@ -1,8 +1,6 @@
 """Serving a release: the same as the obvious way, by the caller's ids."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -295,7 +293,6 @@ def test_a_folded_in_profile_is_served() -> None:
     for bad in (np.ones(2), np.array([np.nan, 0, 0])):
         with pytest.raises(InvalidParameter, match="3 finite numbers"):
             recommender.recommend_profile(0.0, bad)
-
 
 
 def test_ids_with_leading_zeros_stay_text(tmp_path: Path) -> None:

@@ -1,13 +1,8 @@
 """Contract tests that every solver inherits, by its status.
 
-The test file of a solver has one class for each privacy unit it supports:
-
-    class TestBias(ProvenContract):
-        name = "bias"
-        small = {}
-
-`SolverContract` is for every solver, `PrivateContract` for those that add noise, `ProvenContract`
-for those with a proof, `ValueContract` for those with a proof under unit `value`.
+The test file of a solver has one class for each privacy unit it supports. `SolverContract` is for
+every solver, `PrivateContract` for those that add noise, `ProvenContract` for those with a proof,
+`ValueContract` for those with a proof under unit `value`.
 """
 
 from collections import Counter

@@ -11,13 +11,21 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import ExactRelease
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
-from taciturn.errors import BudgetExceeded, InvalidParameter
+from taciturn.errors import BudgetExceeded, InvalidParameter, NoiseReuse
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.query import Released
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.queries.executor import LocalExecutor
 from taciturn.solvers.bias import BiasAlgorithm
-from taciturn.solvers.contract import Algorithm, ExactStep, PublicFacts, QueryStep, Session
+from taciturn.solvers.checkpoint import pack, unpack
+from taciturn.solvers.contract import (
+    Algorithm,
+    ExactStep,
+    PublicFacts,
+    QueryStep,
+    Seeds,
+    Session,
+)
 from taciturn.solvers.loop import Training, planned_events
 from tests.solvers.helpers import BUDGET, SOLVERS, random_ratings, small_solver
 
@@ -179,3 +187,42 @@ def test_the_executor_is_an_argument() -> None:
 def test_nothing_is_released_after_a_post_processing_step() -> None:
     released = [done.released for done in training(BiasAlgorithm(FACTS, BUDGET)).steps()]
     assert isinstance(released[2], Released) and released[2].spec is None
+
+
+def test_one_folder_serves_one_kind_of_gate(tmp_path: Path) -> None:
+    """Exact results under a ledger that says proven would be the worst of all bugs."""
+    private, exact = small_solver("gradient"), small_solver("non-private-gradient")
+    for name, first, second in (("a", private, exact), ("b", exact, private)):
+        folder = RunFolder.create(tmp_path / name, data=[b"x"])
+        first.fit(RATINGS, BUDGET if first.is_private else None, Session(folder=folder))
+        folder.close()
+        folder = RunFolder.resume(tmp_path / name, data=[b"x"])
+        with pytest.raises(NoiseReuse):
+            second.fit(RATINGS, BUDGET if second.is_private else None, Session(folder=folder))
+        folder.close()
+
+
+@pytest.mark.parametrize("moved", [-10, -1, 1, 2, 100])
+def test_a_checkpoint_of_another_step_is_not_used(moved: int, tmp_path: Path) -> None:
+    solver = small_solver("gradient", iterations=6)
+    whole = solver.fit(RATINGS, BUDGET, Session(noise=InsecureTestNoise(1)))
+    folder = RunFolder.create(tmp_path / "run", data=[], noise=InsecureTestNoise(1))
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solver.fit(RATINGS, BUDGET, Session(folder=folder, progress=stop))
+    saved = folder.read_state()
+    assert saved is not None
+    algorithm = solver.algorithm_for(RATINGS, BUDGET)
+    found = unpack(saved[1], algorithm.initial_state(Seeds()))
+    assert found is not None and found[0] == 3
+    folder.save_state(saved[0], pack(3 + moved, found[1]))
+    folder.close()
+    folder = RunFolder.resume(tmp_path / "run", data=[])
+    resumed = solver.fit(RATINGS, BUDGET, Session(folder=folder))
+    folder.close()
+    assert resumed.ledger.events == whole.ledger.events
+    assert all(map(np.array_equal, arrays(whole), arrays(resumed)))

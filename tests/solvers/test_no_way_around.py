@@ -11,12 +11,12 @@ import taciturn
 from taciturn.accounting.events import ExactRelease, Noise
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
+from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter, NoiseReuse
 from taciturn.mechanisms import noise as source
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource, SecureNoise
 from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.data.ratings import Ratings
 from taciturn.queries.executor import LocalExecutor
 from taciturn.queries.values import GridValues
 from taciturn.solvers.catalog import CATALOG

@@ -48,7 +48,7 @@ Sums = npt.NDArray[np.int64]
 Released = tuple[npt.NDArray[np.float64], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """One table: its query, the event that was recorded, its exact sums (private), the release.
 
@@ -67,7 +67,7 @@ class Table:
         return steps
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Transcript:
     """Everything that one run released, and its fit."""
 

@@ -50,7 +50,8 @@ class Pattern:
 
     def __post_init__(self) -> None:
         for name, dtype in (("starts", np.int64), ("columns", np.int32)):
-            object.__setattr__(self, name, frozen(name, getattr(self, name), dtype))
+            fixed = frozen(name, getattr(self, name), dtype, is_shared=True)
+            object.__setattr__(self, name, fixed)
         starts, columns = self.starts, self.columns
         is_rising = starts.size > 0 and bool((np.diff(starts) >= 0).all())
         if not is_rising or starts[0] != 0 or starts[-1] != columns.size:
@@ -115,15 +116,17 @@ class RatingPattern:
         return self.by_user.entries
 
 
-def frozen(name: str, array: npt.NDArray[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """An array of integers that cannot be changed: what was checked must hold when it is used.
+def frozen(
+    name: str, array: npt.NDArray[Any], dtype: type[np.generic], *, is_shared: bool = False
+) -> npt.NDArray[Any]:
+    """A copy that cannot be changed: what was checked must hold when it is used.
 
-    Copied, unless it is read-only memory of its own already.
+    Memory that is read-only already, as that of ratings, is shared instead if `is_shared`.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
         raise InvalidParameter(f"{name} must be an array of integers")
     is_safe = array.dtype == dtype and not array.flags.writeable and array.flags.c_contiguous
-    if is_safe and array.base is None:
+    if is_shared and is_safe and array.base is None:
         return array
     copy = np.array(array, dtype=dtype, order="C")
     if array.size and not np.array_equal(copy, array):

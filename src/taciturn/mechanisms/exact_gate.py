@@ -7,6 +7,7 @@ import numpy as np
 from taciturn.accounting.events import EXACT, ExactRelease
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit
+from taciturn.errors import NoiseReuse
 from taciturn.mechanisms.query import Executor, QuerySpec, Released
 from taciturn.mechanisms.run_folder import RunFolder
 
@@ -22,6 +23,8 @@ class ExactGate:
     def __init__(self, *, unit: Unit, folder: RunFolder | None = None) -> None:
         self._unit, self._folder = unit, folder
         self._ledger = folder._ledger if folder else Ledger()
+        if not all(isinstance(event, ExactRelease) for event in self._ledger.events):
+            raise NoiseReuse("the ledger of the run holds what this gate never records")
 
     @property
     def ledger(self) -> Ledger:

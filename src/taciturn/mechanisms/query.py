@@ -76,7 +76,7 @@ class BoundedQuery:
         return math.ldexp(1.0, self.exponent)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """Exact answer of a query spec: private.
 
@@ -93,7 +93,7 @@ class Answer:
     private: Any = None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Released:
     """Noisy answer of a query spec, with the public facts that post-processing needs.
 

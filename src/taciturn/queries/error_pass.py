@@ -144,7 +144,7 @@ class ErrorPass:
         return ErrorSums(rows=row_sums, others=column_sums[0], squares=squares)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ErrorSums:
     """Exact sums of a pass, all private.
 

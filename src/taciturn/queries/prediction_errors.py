@@ -38,7 +38,7 @@ def ratings_max(shape: Shape) -> int:
     return min(ENTRIES_MAX, math.prod(shape))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ErrorTables:
     """Exact sums of a pass, all private.
 

@@ -94,7 +94,9 @@ _BIAS_LEDGER = LedgerShape(
     "grid.md#sensitivity",
     (_phase("sums of ratings by ", {"item": Rows.ITEMS, "user": Rows.USERS}),),
 )
-_EVERY_RATING_LEDGER = LedgerShape("grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),))
+_EVERY_RATING_LEDGER = LedgerShape(
+    "grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),)
+)
 _PAPER_LEDGER = LedgerShape(
     "paper-gap.md#what-is-claimed",
     (

@@ -31,6 +31,7 @@ _FEW = 4
 _LEVELS_MIN, LEVELS_MAX = 256, 2**14
 """Number of steps that a scale is divided into. With more, an error could exceed 15 bits."""
 
+
 @dataclass(frozen=True, kw_only=True)
 class DescentSteps:
     """How to descend: see `GradientSolver`.

@@ -84,7 +84,7 @@ class Entry:
         Shape of its ledger under each privacy unit that it supports. The shape is None for a solver
         that is not private.
     flaws
-        Sentences that its events may give for the lack of a proof, in this order.
+        Sentences that its events give for the lack of a proof, in this order; always the first.
     pattern_setting
         Setting under which it publishes features of the rating pattern; None if it never does.
     """
@@ -135,9 +135,9 @@ class Entry:
             raise InvalidDocument(f"the solver of the release does not support unit {ledger.unit}")
         if "unit" in settings and settings["unit"] != ledger.unit:
             raise InvalidDocument("the release has the ledger of another unit than its settings")
-        if ledger.patterns and (
-            self.pattern_setting is None or settings[self.pattern_setting] is False
-        ):
+        may_publish = self.pattern_setting and settings[self.pattern_setting] is not False
+        published = sum(isinstance(event, PatternRelease) for event in ledger.events)
+        if published > (1 if may_publish and ledger.unit is Unit.VALUE else 0):
             raise InvalidDocument("the ledger publishes features that the settings leave out")
         if _ORDER.index(ledger.status) < _ORDER.index(self.status):
             raise InvalidDocument(
@@ -147,8 +147,14 @@ class Entry:
         if not all(map(self._is_known, ledger.events)):
             raise InvalidDocument("the ledger has an event in words that its solver does not use")
         shape = self.ledgers[ledger.unit]
-        if shape is not None:
-            shape.check([each for each in ledger.events if isinstance(each, GaussianRelease)])
+        if shape is None:
+            return
+        steps = shape.check([each for each in ledger.events if isinstance(each, GaussianRelease)])
+        stated = settings.get("iterations")
+        if steps is not None and stated is not None and steps != stated:
+            raise InvalidDocument(
+                "the ledger has another number of steps than the settings have iterations"
+            )
 
     def _is_known(self, event: Event) -> bool:
         """Whether the solver records such an event, whatever its purpose if it adds noise."""
@@ -156,9 +162,12 @@ class Entry:
             return event.purpose == PATTERN_FEATURES
         if isinstance(event, ExactRelease):
             return event.purpose == (OBSERVED if self.is_private else EXACT)
+        if not self.flaws:
+            return self.is_private and event.flaw is None
+        first, *others = self.flaws
         chosen = (
-            " ".join(each)
-            for count in range(1, len(self.flaws) + 1)
-            for each in combinations(self.flaws, count)
+            " ".join([first, *each])
+            for count in range(len(others) + 1)
+            for each in combinations(others, count)
         )
-        return self.is_private and (event.flaw is None or event.flaw in chosen)
+        return event.flaw is not None and event.flaw in chosen

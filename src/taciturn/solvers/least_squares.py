@@ -61,7 +61,7 @@ class Regularization:
     bias: float
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeastSquaresState:
     """Values of the rated pairs minus their mean, in both orders, and the rows of both axes."""
 

@@ -5,16 +5,12 @@ verified ledger is one that its solver records, so that no free text passes for 
 guarantee.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from taciturn.accounting import sampler
 from taciturn.accounting.events import GaussianRelease, Rows
 from taciturn.errors import InvalidDocument
-
-STEPS_MAX = 10**6
-"""More steps than any solver takes."""
 
 
 @dataclass(frozen=True)
@@ -24,16 +20,29 @@ class TableShape:
     purpose: str
     rows: Rows
 
+    def filled(self, step: int, steps: int) -> "TableShape":
+        """The table of a step, with its numbers filled in."""
+        purpose = self.purpose.replace("{steps}", str(steps)).replace("{step}", str(step))
+        return TableShape(purpose, self.rows)
+
 
 @dataclass(frozen=True)
 class Phase:
-    """Tables that are released in this order, once or in every step.
-
-    A repeated phase whose purposes do not state the number of steps comes last.
-    """
+    """Tables that are released in this order, once or in every step."""
 
     tables: tuple[TableShape, ...]
     is_repeated: bool = False
+
+    @property
+    def states_steps(self) -> bool:
+        """Whether its purposes state the number of all steps, so that none may be missing."""
+        return self.is_repeated and "{steps}" in self.tables[0].purpose
+
+    def each(self, steps: int) -> Iterator[tuple[int, TableShape]]:
+        """Its tables with their steps, of a training with so many steps."""
+        for step in range(1, steps + 1) if self.is_repeated else [0]:
+            for table in self.tables:
+                yield step, table
 
 
 @dataclass(frozen=True)
@@ -43,48 +52,39 @@ class LedgerShape:
     proof: str
     phases: tuple[Phase, ...]
 
-    def check(self, events: Sequence[GaussianRelease]) -> None:
-        """Raise unless these are the events of a complete training."""
-        expected = self._expected(events)
-        for event, table in zip(events, expected, strict=False):
+    def check(self, events: Sequence[GaussianRelease]) -> int | None:
+        """Raise unless these are the events of a complete training; the number of its steps.
+
+        None if the solver takes no steps, or may stop before the last.
+        """
+        steps = self._steps(events)
+        expected = [
+            table.filled(step, steps) for phase in self.phases for step, table in phase.each(steps)
+        ]
+        if len(events) != len(expected):
+            raise InvalidDocument(_OTHER)
+        for event, table in zip(events, expected, strict=True):
             if event.purpose != table.purpose or event.proof != self.proof:
-                raise InvalidDocument(
-                    f"the ledger has an event that its solver does not record: it records "
-                    f"{table.purpose!r} there"
-                )
+                raise InvalidDocument(f"{_OTHER}: {table.purpose!r} is missing")
+            if event.part is not None or event.sensitivity_by_level:
+                raise InvalidDocument("the ledger has parts or levels that its solver does not use")
             noise = event.sampler_error, event.sampler_tail
             if event.rows is not table.rows or noise != (sampler.ERROR, sampler.TAIL):
                 raise InvalidDocument(
                     "the ledger has an event whose rows or sampler are not those of its purpose"
                 )
-        if len(events) != len(expected):
-            raise InvalidDocument("the ledger lacks events that its solver records, or has more")
+        return steps if any(phase.states_steps for phase in self.phases) else None
 
-    def _expected(self, events: Sequence[GaussianRelease]) -> list[TableShape]:
-        """Tables of a training with as many steps as the events say."""
-        steps, expected = 0, list[TableShape]()
-        for phase in self.phases:
-            if phase.is_repeated:
-                steps = _steps(phase, events[len(expected) :])
-                for step in range(1, steps + 1):
-                    expected += [_filled(table, step, steps) for table in phase.tables]
-            else:
-                expected += [_filled(table, 0, steps) for table in phase.tables]
-        return expected
+    def _steps(self, events: Sequence[GaussianRelease]) -> int:
+        """Number of steps that fits the number of events; 0 without a repeated phase."""
+        once = sum(len(phase.tables) for phase in self.phases if not phase.is_repeated)
+        each = sum(len(phase.tables) for phase in self.phases if phase.is_repeated)
+        if each == 0:
+            return 0
+        steps, rest = divmod(len(events) - once, each)
+        if steps < 1 or rest:
+            raise InvalidDocument(_OTHER)
+        return steps
 
 
-def _filled(table: TableShape, step: int, steps: int) -> TableShape:
-    purpose = table.purpose.replace("{steps}", str(steps)).replace("{step}", str(step))
-    return TableShape(purpose, table.rows)
-
-
-def _steps(phase: Phase, events: Sequence[GaussianRelease]) -> int:
-    """Number of steps: as the first purpose states it, or as many as there are events left."""
-    first = phase.tables[0].purpose
-    if "{steps}" not in first:
-        return max(1, len(events) // len(phase.tables))
-    pattern = re.escape(first).replace(r"\{steps\}", "([1-9][0-9]*)").replace(r"\{step\}", "1")
-    found = re.fullmatch(pattern, events[0].purpose) if events else None
-    if found is None or int(found.group(1)) > STEPS_MAX:
-        raise InvalidDocument("the ledger lacks events that its solver records")
-    return int(found.group(1))
+_OTHER = "the ledger lacks events that its solver records, or has others"

@@ -64,14 +64,25 @@ class Training(Generic[State]):
         self._schedule = algorithm.schedule
         initial = algorithm.initial_state(session.seeds)
         check_state(initial)
-        saved = session.folder.read_state() if session.folder else None
-        found = unpack(saved[1], initial) if saved else None
-        self._steps_done, position = 0, 0
         self.state: State = initial
-        if saved and found:
-            position, (self._steps_done, self.state) = saved[0], found
+        self._steps_done, position = 0, 0
+        if (saved := self._saved(initial)) is not None:
+            position, self._steps_done, self.state = saved
         self._gate = self._make_gate(position)
         self._events_done, self._saved_at = self._gate.position, monotonic()
+
+    def _saved(self, initial: State) -> tuple[int, int, State] | None:
+        """Events, steps and state of a checkpoint; None if there is none that fits the schedule."""
+        saved = self._session.folder.read_state() if self._session.folder else None
+        found = unpack(saved[1], initial) if saved else None
+        if saved is None or found is None:
+            return None
+        events, (steps, state) = saved[0], found
+        done = self._schedule[: max(0, steps)]
+        recorded = sum(len(step.queries) for step in done if isinstance(step, QueryStep))
+        if len(done) != steps or events != (recorded if self._algorithm.budget else 0):
+            return None
+        return events, steps, state
 
     def _make_gate(self, position: int) -> Gate | ExactGate:
         session = self._session

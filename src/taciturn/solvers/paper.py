@@ -184,7 +184,7 @@ def has_settled(errors: npt.NDArray[np.float64], tolerance: float, patience: int
     return bool(errors[:-patience].min() - errors[-patience:].min() < tolerance)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PaperState:
     """Profiles of both axes, item means that were subtracted, and training errors. Private.
 
@@ -327,7 +327,7 @@ class PaperAlgorithm(Algorithm[PaperState]):
         return OwnerOnly(items=items, facts={"rmse_before_step": state.errors.tolist()})
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PaperPrivate:
     """Exact results of a pass that stay private; Algorithm 1 uses all but the first."""
 

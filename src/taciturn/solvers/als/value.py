@@ -38,7 +38,15 @@ from taciturn.solvers.als.output import profiles, residual_variance
 from taciturn.solvers.als.posterior import products
 from taciturn.solvers.als.value_state import Rows, Used, ValueState
 from taciturn.solvers.clipping import ClipRule, attenuation
-from taciturn.solvers.contract import WHOLE, Algorithm, PostProcess, PublicFacts, QueryStep, Seeds, Step
+from taciturn.solvers.contract import (
+    WHOLE,
+    Algorithm,
+    PostProcess,
+    PublicFacts,
+    QueryStep,
+    Seeds,
+    Step,
+)
 from taciturn.solvers.entry import PATTERN_FEATURES
 
 ROUNDS = 8
