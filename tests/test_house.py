@@ -14,7 +14,7 @@ from taciturn.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = Path(taciturn.__file__).parent
-FOLDERS = ("src", "cpp", "benchmarks", "tools", "tests")
+FOLDERS = ("src", "cpp", "benchmarks", "tests")
 SUFFIXES = {".py", ".cpp", ".hpp"}
 FILE_LINES = 400
 FUNCTION_LINES = 80
