@@ -50,7 +50,7 @@ def square_bits(threshold: int) -> int:
 
 
 class ErrorPass:
-    """How prediction errors follow from ratings and features, and how they are summed.
+    """Sums of clipped prediction errors × features: settings, and the pass itself.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ class RatingQuery(QuerySpec, Protocol):
 
     @property
     def view(self) -> ValueView:
-        """How it reads the ratings."""
+        """View of the ratings that it reads."""
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact answer, which obeys the bounds. Reads private data; the result is private too."""

@@ -21,7 +21,7 @@ class Centre(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueView:
-    """How a query reads ratings: public facts.
+    """View of the ratings that a query reads: public facts.
 
     Attributes
     ----------

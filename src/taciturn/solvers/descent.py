@@ -34,7 +34,7 @@ _LEVELS_MIN, LEVELS_MAX = 256, 2**14
 
 @dataclass(frozen=True, kw_only=True)
 class DescentSteps:
-    """How to descend: see `GradientSolver`.
+    """Settings of a descent; see `GradientSolver`.
 
     `constant` is the feature beside a profile that biases are multiplied with: it decides how much
     of the noise they get.

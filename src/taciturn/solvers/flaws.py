@@ -3,7 +3,7 @@
 FALSE_THEOREM = (
     "The published theorem is false: it bounds every step as if the item profiles did not depend "
     "on the changed rating. They are updated with the raw gradient and never noised, so from the "
-    "second step on one rating moves the gradients of everybody who rated that item."
+    "second step on one rating moves the gradients of every user who rated that item."
 )
 CENTRED = "Ratings were centred by exact item means, which the claimed bound does not count."
 STOPPED = "The run stopped by its training error, which depends on the ratings."

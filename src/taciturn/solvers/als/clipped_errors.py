@@ -12,7 +12,7 @@ from taciturn.solvers.contract import QueryStep, repeated
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedErrors:
-    """How prediction errors are read and clipped, and how often.
+    """Settings for reading and clipping prediction errors, step by step.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ regress on."""
 
 
 class Layout:
-    """Which coefficients each row has, and how they predict.
+    """Coefficients of each row, and the predictions that follow from them.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Layout:
         return Used.BIASES | Used.PATTERN if is_pattern else Used.ALL
 
     def columns(self, axis: Axis, used: Used) -> Columns:
-        """Which of an axis's coefficients are used."""
+        """Positions of an axis's coefficients that are used."""
         kinds = [Used.BIASES] + [Used.FACTORS] * self.factors
         kinds += [Used.PATTERN] * self.pattern_features[axis.other].shape[1]
         return np.flatnonzero([kind in used for kind in kinds])
@@ -112,7 +112,7 @@ class Layout:
         return rows[:, :1], rows[:, 1 : 1 + self.factors], rows[:, 1 + self.factors :]
 
     def design(self, state: ValueState, axis: Axis) -> Rows:
-        """What an axis's counterparts' coefficients are multiplied with."""
+        """Design matrix: multiplies the coefficients of an axis's counterparts."""
         bias, factors, _ = self.parts(state.along(axis).rows)
         return np.column_stack([np.ones(len(bias)), factors, self.pattern_features[axis]])
 

@@ -12,7 +12,7 @@ Rows = npt.NDArray[np.float64]
 
 
 class Used(Flag):
-    """Which coefficients there are."""
+    """Kinds of coefficients."""
 
     BIASES = auto()
     FACTORS = auto()
