@@ -139,7 +139,7 @@ def test_everything_was_there_already(server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize("algorithm", ["md5", "sha256"])
 def test_wrong_checksum_keeps_nothing(server: Server, tmp_path: Path, algorithm: str) -> None:
     server.content = CONTENT[:-1] + b"?"
-    with pytest.raises(DownloadFailed, match=f"another {algorithm} checksum"):
+    with pytest.raises(DownloadFailed, match=f"{algorithm} checksum"):
         fetch(server, tmp_path / "a.zip", checksums={algorithm: CHECKSUMS[algorithm]})
     assert list(tmp_path.iterdir()) == []
 
@@ -165,7 +165,7 @@ def test_nobody_there(tmp_path: Path) -> None:
 
 
 def test_no_address(tmp_path: Path) -> None:
-    with pytest.raises(DownloadFailed, match="no address"):
+    with pytest.raises(DownloadFailed, match="not a valid URL"):
         fetch(Server(url="foo"), tmp_path / "a.zip")
 
 

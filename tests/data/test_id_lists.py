@@ -34,11 +34,11 @@ def test_text_ids() -> None:
     ("users", "words"),
     [
         ([1, 2], "not listed"),
-        ([], "some at least"),
-        ([*range(1, 9), 8], "only once"),
-        ([*range(1, 9), None], "be there"),
+        ([], "must contain ids"),
+        ([*range(1, 9), 8], "missing or duplicate"),
+        ([*range(1, 9), None], "missing or duplicate"),
         (["a", "b"], "not listed"),
-        ([1.5, 2.5], "whole numbers or text"),
+        ([1.5, 2.5], "whole numbers or all text"),
     ],
 )
 def test_bad_lists_are_refused_and_name_nobody(users: list[int], words: str) -> None:

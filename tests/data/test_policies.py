@@ -67,7 +67,7 @@ def test_missing_values(role: str) -> None:
 def test_missing_values_in_text(tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text("user,item,rating\n1,1,3\n2,,4\nNA,3,4\n3,3,\n")
-    with pytest.raises(InvalidDocument, match="missing=drop"):
+    with pytest.raises(InvalidDocument, match="--missing drop"):
         load(file, scale="1:5")
     assert as_dict(load(file, scale="1:5", missing="drop")) == {("1", "1"): 3.0}
 

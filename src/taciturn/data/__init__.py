@@ -1,4 +1,4 @@
-"""Ratings and every way in: readers, named sets, splits, synthetic data."""
+"""Ratings and their sources: readers, named sets, splits and synthetic data."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -19,16 +19,16 @@ def load(
     licence: Callable[[str], None] | None = None,
     **options: Any,
 ) -> "Ratings":
-    """Return the ratings of a named set, a file or data in memory. Reads private data.
+    """Load ratings from a named set, a file or data in memory. Reads private data.
 
-    A named set (ml-1m, netflix:paper, synthetic:100k, …) brings its own scale and is downloaded if
-    need be; for everything else the scale must be declared. `options` are the other fields of
+    A named set (ml-1m, netflix:paper, synthetic:100k, …) has its own scale and is downloaded if
+    necessary. For any other source, declare the scale. `options` are the remaining fields of
     `ReadingOptions`.
     """
     from taciturn.data.options import ReadingOptions
 
-    how = ReadingOptions.of(scale=scale, columns=columns, timestamps=timestamps, **options)
-    return load_source(source, how, progress=progress, licence=licence)
+    reading = ReadingOptions.of(scale=scale, columns=columns, timestamps=timestamps, **options)
+    return load_source(source, reading, progress=progress, licence=licence)
 
 
 def load_source(
@@ -38,10 +38,10 @@ def load_source(
     progress: Callable[[int, int | None], None] = lambda done, total: None,
     licence: Callable[[str], None] | None = None,
 ) -> "Ratings":
-    """Return the ratings of a named set, a file or data in memory. Reads private data.
+    """Load ratings from a named set, a file or data in memory. Reads private data.
 
-    `progress` is called with the bytes of a download, done and in all; `licence` with the licence
-    of a named set the first time it is used.
+    `progress` is called with the number of bytes downloaded so far and in total, `licence` with the
+    licence text of a named set the first time it is used.
     """
     from taciturn.data import named
     from taciturn.data.readers import read_ratings
@@ -51,6 +51,7 @@ def load_source(
         return named.load_named(str(source), options, progress=progress, licence=licence)
     if isinstance(source, str) and not named.might_be_file(source):
         raise InvalidDocument(
-            f"there is no file and no named set {source!r}; see taciturn data list"
+            f"there is no file and no named set {source!r}; check the path, or run: "
+            "taciturn data list"
         )
     return read_ratings(source, options)

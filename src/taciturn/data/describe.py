@@ -1,4 +1,4 @@
-"""Exact statistics of ratings: the owner's view, never for publication."""
+"""Exact statistics of ratings. Owner-only: they are not private and must not be published."""
 
 from typing import Any
 
@@ -11,11 +11,11 @@ from taciturn.tables.ids import index_of, parse_id
 def describe(
     ratings: Ratings, *, user: str | None = None, item: str | None = None
 ) -> dict[str, Any]:
-    """Return counts, mean and distribution of the ratings. Reads private data, without noise.
+    """Counts, mean and distribution of the ratings. Reads private data and adds no noise.
 
-    `user` and `item` are ids as text; the numbers of their ratings are added.
+    `user` and `item` are ids as text. If given, their numbers of ratings are included.
     """
-    per_user, per_item = (np.diff(side.starts) for side in (ratings.by_user, ratings.by_item))
+    per_user, per_item = (np.diff(table.starts) for table in (ratings.by_user, ratings.by_item))
     values = ratings.values()
     users, items = ratings.shape
     facts: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Downloads: resumed where they were interrupted, kept only if the checksum is right."""
+"""Downloads that resume after an interruption and are kept only if their checksums match."""
 
 import hashlib
 import time
@@ -16,7 +16,7 @@ TIMEOUT = 30.0
 CHUNK = 2**18
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes so far and, if known, the bytes in all."""
+"""Called with the number of bytes so far and the total, or None if the total is unknown."""
 
 
 def download(
@@ -27,11 +27,11 @@ def download(
     progress: Progress = lambda done, total: None,
     pause: float = 1.0,
 ) -> None:
-    """Fetch `url` to `target`.
+    """Download `url` to `target`.
 
-    Bytes are collected beside it in `target`.part, from where an interrupted download goes on, now
-    or at the next call. The file appears under its name only when all `checksums`, by the name of
-    their algorithm, are right; otherwise nothing is kept. After a full disk it can be resumed too.
+    Bytes are written to `target`.part. An interrupted download resumes from that file, within this
+    call or in the next one, also after the disk was full. The file gets its final name only if all
+    `checksums` match, which are given by algorithm name; otherwise nothing is kept.
     """
     part = target.with_name(target.name + ".part")
     try:
@@ -48,16 +48,16 @@ def download(
                     ) from None
                 if attempt == ATTEMPTS - 1:
                     raise DownloadFailed(
-                        f"{url} could not be fetched; what came so far is kept: try again later, "
-                        "or put the file into a folder named by TACITURN_DATA"
+                        f"{url} could not be fetched; the partial download is kept: try again "
+                        "later, or put the file into the folder that TACITURN_DATA names"
                     ) from None
                 time.sleep(pause * 2**attempt)
         for algorithm, expected in checksums.items():
             if file_digest(part, algorithm) != expected:
                 part.unlink()
                 raise DownloadFailed(
-                    f"what {url} sent has another {algorithm} checksum than it should; nothing was "
-                    "kept; try again, or put a good archive into a folder named by TACITURN_DATA"
+                    f"the {algorithm} checksum of {url} does not match; nothing was kept: try "
+                    "again, or put the official archive into the folder that TACITURN_DATA names"
                 )
         sync(part)
         part.replace(target)
@@ -65,11 +65,11 @@ def download(
     except OSError as error:
         raise output_error(target, error) from None
     except ValueError:
-        raise DownloadFailed(f"{url} is no address; check TACITURN_MIRROR") from None
+        raise DownloadFailed(f"{url} is not a valid URL; check TACITURN_MIRROR") from None
 
 
 def file_digest(path: Path, algorithm: str) -> str:
-    """Return the checksum of a file as hexadecimal digits."""
+    """Checksum of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
@@ -82,12 +82,13 @@ def _fetch(url: str, part: Path, progress: Progress) -> None:
     try:
         response = urllib.request.urlopen(request, timeout=TIMEOUT)  # noqa: S310
     except urllib.error.HTTPError as error:
-        if error.code == 416 and have:  # nothing left to fetch, or another file: the checksum tells
+        # The file is complete, or it is a different file: the checksum decides.
+        if error.code == 416 and have:
             return
         raise
     with response:
         if response.status != 206:
-            have = 0  # the server sends everything again
+            have = 0  # the server sends the whole file
         length = response.headers.get("Content-Length")
         total = have + int(length) if length else None
         with part.open("ab" if have else "wb") as file:

@@ -1,7 +1,7 @@
-"""Lists of users and items that are public, whoever rated what.
+"""Public id lists: all users and all items, independent of the ratings.
 
-Under a unit that hides whether a rating exists, which users and items there are must not follow
-from the ratings: lists come from elsewhere, or those of the ratings are declared public.
+Under a unit that protects the existence of ratings, the set of users and items must not depend on
+the ratings. The lists come from another source, or the ids in the ratings are declared public.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ Places = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, kw_only=True)
 class IdLists:
-    """Files with public lists of all users and of all items; None leaves those that are rated."""
+    """Files with public id lists of users and items. None keeps the ids in the ratings."""
 
     users: Path | None = None
     items: Path | None = None
 
     def among(self, ratings: Ratings) -> Ratings:
-        """Ratings among the users and items listed, rated or not.
+        """The same ratings with all listed users and items, including those without ratings.
 
-        User ids from a text file are text, so those of a text list are too. A list of items decides
-        whether their ids are numbers.
+        User ids in a text file are text, in ratings and in lists alike. The type of the item ids
+        in a list applies to the ratings too.
         """
         if self.users is None and self.items is None:
             return ratings
@@ -47,10 +47,10 @@ class IdLists:
 def with_universe(
     ratings: Ratings, *, users: Ids | None = None, items: Ids | None = None
 ) -> Ratings:
-    """Return the same ratings among all of some users and items, rated or not.
+    """The same ratings with all listed users and items, including those without ratings.
 
-    Ids, their type and their order are those of the lists. Raises, naming none, if an id of the
-    ratings is missing from a list: which ones is private.
+    Ids have the type of the lists and are sorted. Raises if an id of the ratings is missing from a
+    list; the message does not name the id, which is private.
     """
     user_ids, user_places = _placed(ratings.user_ids, users, "user")
     item_ids, item_places = _placed(ratings.item_ids, items, "item")
@@ -75,19 +75,19 @@ def _rises(places: Places) -> bool:
 
 
 def _placed(own: pl.Series, given: Ids | None, role: str) -> tuple[pl.Series, Places]:
-    """Return all ids, rising, and where the ratings' own are among them."""
+    """All ids, sorted, and the positions of the ratings' own ids among them."""
     if given is None:
         return own, np.arange(len(own), dtype=np.int32)
     try:
         listed = pl.Series(given)
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        raise InvalidDocument(f"the {role} ids listed must be whole numbers or text") from None
+        raise InvalidDocument(f"the ids in the {role} list must be whole numbers or text") from None
     if not (listed.dtype.is_integer() or listed.dtype == pl.String) or len(listed) == 0:
-        raise InvalidDocument(f"the {role} ids listed must be whole numbers or text, some at least")
+        raise InvalidDocument(f"the {role} list must contain ids, all whole numbers or all text")
     if listed.has_nulls() or listed.n_unique() != len(listed):
-        raise InvalidDocument(f"the {role} ids listed must be there, and each only once")
+        raise InvalidDocument(f"the {role} list contains missing or duplicate ids")
     listed = listed.cast(pl.Int64 if listed.dtype.is_integer() else pl.String).sort()
-    # An id that has no form like those listed is not among them; 007 is no way to write 7.
+    # An id that cannot be converted to the type of the list is not in it; 007 does not match 7.
     wanted = own.cast(listed.dtype, strict=False)
     if own.dtype == pl.String:
         wanted = wanted.set(wanted.cast(pl.String).ne_missing(own), None)
@@ -96,7 +96,7 @@ def _placed(own: pl.Series, given: Ids | None, role: str) -> tuple[pl.Series, Pl
     places = found["place"]
     if places.has_nulls() or places.n_unique() != len(places):
         raise InvalidDocument(
-            f"the ratings have {role}s that are not listed; list all {role}s there are, with ids "
-            "of the same kind, numbers or text"
+            f"the ratings contain {role}s that are not listed; list all {role} ids, with the same "
+            "type as in the ratings: whole numbers or text"
         )
     return listed, places.to_numpy().astype(np.int32)

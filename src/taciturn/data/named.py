@@ -1,8 +1,9 @@
-"""Named public sets: where they are, what their archives hold, what their licence asks.
+"""Named public sets: their archives, checksums, scales and licences.
 
-Archives are looked for in the folder that the environment variable TACITURN_DATA names, then in the
-cache (TACITURN_CACHE, or taciturn in the user's cache folder), then downloaded: from their official
-address, or from the one that TACITURN_MIRROR names. Checksums are those of the official archives.
+An archive is searched for in the folder that the environment variable TACITURN_DATA names, then in
+the cache (TACITURN_CACHE, or taciturn in the user's cache folder). If it is in neither, it is
+downloaded from its official URL, or from the mirror that TACITURN_MIRROR names. Checksums are those
+of the official archives.
 """
 
 import os
@@ -31,17 +32,17 @@ _HALF_STARS = Scale(low=0.5, high=5, step=0.5)
 _TO_TEN = Scale(low=1, high=10, step=1)
 
 _MOVIELENS_LICENCE = (
-    "MovieLens data: for research; neither redistribution nor commercial use without permission of "
-    "the GroupLens research group; state no endorsement; acknowledge by citing Harper and Konstan "
-    "(2015), The MovieLens Datasets. The archive's README has the full text."
+    "MovieLens data: for research. No redistribution or commercial use without permission of the "
+    "GroupLens research group. Do not imply endorsement. Cite Harper and Konstan (2015), The "
+    "MovieLens Datasets. The full text is in the archive's README."
 )
 _NETFLIX_LICENCE = (
-    "Netflix Prize data: for research on the prize's terms; no redistribution, and no attempt to "
-    "identify anybody in it. The archive's README has the full text."
+    "Netflix Prize data: for research, under the terms of the prize. No redistribution, and no "
+    "attempt to identify users. The full text is in the archive's README."
 )
 _ANIME_LICENCE = (
-    "Anime Recommendations Database (CooperUnion, on Kaggle): see the licence on its Kaggle page, "
-    "where it must be downloaded with an account."
+    "Anime Recommendations Database (CooperUnion, on Kaggle): see the licence on its Kaggle page. "
+    "Downloading it requires a Kaggle account."
 )
 
 
@@ -49,8 +50,9 @@ _ANIME_LICENCE = (
 class NamedSet:
     """A public set of ratings.
 
-    `archive` is the name of its file; `member` how the name of the ratings in it ends; `url` None
-    if it must be fetched by hand; `checksums` those of the official archive.
+    `archive` is its file name and `member` the end of the name of the ratings file inside. `url`
+    is None if the archive must be downloaded by hand. `checksums` are those of the official
+    archive, by algorithm.
     """
 
     name: str
@@ -149,23 +151,23 @@ _SETS = (
 NAMED_SETS = {each.name: each for each in _SETS}
 
 _SEPARATORS = {"u.data": "\t", "ratings.dat": "::"}
-"""Separators of the members of archives that have no header."""
+"""Separators of archive members without a header."""
 
 _ARCHIVE_TYPES = {"user": pl.Int64, "item": pl.Int64, "rating": pl.Float64, "timestamp": pl.Int64}
-"""Types of the columns in archives of text, which are known."""
+"""Column types of the text files in the archives."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperSlice:
-    """The part of a set that the paper used: early users, then active ones, then popular items."""
+    """Subset of a set that the paper used: low user ids, then active users, then popular items."""
 
     user_max: int
     user_more_than: int = 200
     user_fewer_than: int = 2500
     item_more_than: int = 100
 
-    def cut(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Return the slice of a table with the columns user_id and item_id."""
+    def apply(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Slice of a table with the columns user_id and item_id."""
         table = table.filter(pl.col("user_id") <= self.user_max)
         active = pl.len().over("user_id")
         table = table.filter((active > self.user_more_than) & (active < self.user_fewer_than))
@@ -180,7 +182,7 @@ _USUAL = ReadingOptions()
 
 
 def is_named(source: object) -> bool:
-    """Return whether `source` is the name of a set, perhaps with a variant."""
+    """True if `source` is the name of a set, with or without a variant."""
     if not isinstance(source, str):
         return False
     name = source.partition(":")[0]
@@ -188,13 +190,13 @@ def is_named(source: object) -> bool:
 
 
 def might_be_file(source: str) -> bool:
-    """Return whether `source` is a path that is there, a glob or a URL."""
+    """True if `source` is an existing path, a glob or a URL."""
     if any(mark in source for mark in "*?[\0") or "://" in source:
         return True
     try:
         return Path(source).exists()
     except OSError:
-        return True  # the reader says what is wrong with it
+        return True  # the reader reports the error
 
 
 def load_named(
@@ -205,10 +207,10 @@ def load_named(
     progress: Progress = lambda done, total: None,
     licence: Callable[[str], None] | None = None,
 ) -> Ratings:
-    """Return the ratings of a named set, such as ml-1m, netflix:paper or synthetic:100k.
+    """Load the ratings of a named set, such as ml-1m, netflix:paper or synthetic:100k.
 
-    A missing archive is downloaded if `fetch` allows. `licence` is called with the licence's text
-    the first time a set is used. Options that the set decides itself must be left out.
+    A missing archive is downloaded if `fetch` is true. `licence` is called with the licence text
+    the first time a set is used. Options that the set defines itself must be left out.
     """
     options.check_named(source)
     name, _, variant = source.partition(":")
@@ -223,7 +225,7 @@ def load_named(
     table: Path | pl.DataFrame = archive
     if archive.suffix != ".parquet":
         table = _read_archive(known, archive)
-        table = PAPER_SLICES[name].cut(table) if variant else table
+        table = PAPER_SLICES[name].apply(table) if variant else table
     ratings = read_ratings(table, replace(options, scale=known.scale))
     if variant or name == "anime":
         return replace(ratings, preparation=replace(ratings.preparation, is_filtered=True))
@@ -237,22 +239,22 @@ def locate(
     check: bool = True,
     progress: Progress = lambda done, total: None,
 ) -> Path:
-    """File of a named set: its archive, or a ready slice of a variant in TACITURN_DATA."""
+    """File of a named set: its archive, or a prepared slice of a variant in TACITURN_DATA."""
     name, _, variant = source.partition(":")
     known = named_set(name)
     if variant not in ("", *known.variants):
         choices = " or ".join(f"{name}:{each}" for each in known.variants) or "no variants"
-        raise InvalidParameter(f"there is no {source}; {name} has {choices}")
+        raise InvalidParameter(f"there is no set {source!r}; {name} has {choices}")
     ready = _in_data_folder(READY_SLICE.get(name, "")) if variant else None
     return ready or find_archive(known, fetch=fetch, check=check, progress=progress)
 
 
 def named_set(name: str) -> NamedSet:
-    """Return a set by its name."""
+    """The set with this name."""
     if name not in NAMED_SETS:
         synthetic = ", ".join(f"synthetic:{each}" for each in PRESETS)
         raise InvalidParameter(
-            f"there is no set {name!r}; there are {', '.join(NAMED_SETS)}, {synthetic}"
+            f"there is no set {name!r}; choose from {', '.join(NAMED_SETS)}, {synthetic}"
         )
     return NAMED_SETS[name]
 
@@ -264,9 +266,9 @@ def find_archive(
     check: bool = True,
     progress: Progress = lambda done, total: None,
 ) -> Path:
-    """Return the archive of a set: from TACITURN_DATA, from the cache, or downloaded into it.
+    """Archive of a set: from TACITURN_DATA, from the cache, or downloaded into the cache.
 
-    An archive in TACITURN_DATA with another checksum than the official one is used with a warning.
+    An archive in TACITURN_DATA whose checksum differs from the official one is used with a warning.
     """
     given = _in_data_folder(known.archive)
     if given:
@@ -274,8 +276,8 @@ def find_archive(
             file_digest(given, kind) != digest for kind, digest in known.checksums.items()
         ):
             warnings.warn(
-                f"{given} is not the official archive of {known.name} (its checksum differs); it "
-                "is used all the same",
+                f"{given} is not the official archive of {known.name}: its checksum differs; it is "
+                "used anyway",
                 stacklevel=2,
             )
         return given
@@ -284,11 +286,13 @@ def find_archive(
         return cached
     if known.url is None:
         raise InvalidDocument(
-            f"{known.name} must be downloaded by hand: {known.licence} Put the file as "
-            f"{known.archive} into {cache_folder()} or a folder named by TACITURN_DATA"
+            f"{known.name} must be downloaded by hand: {known.licence} Save the file as "
+            f"{known.archive} in {cache_folder()} or in the folder that TACITURN_DATA names"
         )
     if not fetch:
-        raise InvalidDocument(f"{known.name} is not here yet; run: taciturn data get {known.name}")
+        raise InvalidDocument(
+            f"{known.name} is not downloaded yet; run: taciturn data get {known.name}"
+        )
     mirror = os.environ.get("TACITURN_MIRROR")
     url = f"{mirror.rstrip('/')}/{known.archive}" if mirror else known.url
     download(url, cached, checksums=known.checksums, progress=progress)
@@ -296,7 +300,7 @@ def find_archive(
 
 
 def cache_folder() -> Path:
-    """Return the folder where downloads are kept."""
+    """Folder of the downloaded archives."""
     if "TACITURN_CACHE" in os.environ:
         return Path(os.environ["TACITURN_CACHE"])
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -304,7 +308,7 @@ def cache_folder() -> Path:
 
 
 def data_folder() -> Path | None:
-    """Folder that TACITURN_DATA names, None if it is not set; raises if it names no folder."""
+    """Folder that TACITURN_DATA names; None if unset. Raises if it is not a folder."""
     named = os.environ.get("TACITURN_DATA")
     if not named:
         return None
@@ -333,11 +337,11 @@ def _show_licence_once(known: NamedSet, licence: Callable[[str], None]) -> None:
         marker.parent.mkdir(parents=True, exist_ok=True)
         marker.touch()
     except OSError:
-        pass  # a cache that cannot be written shows it again next time
+        pass  # the cache is not writable, so the licence is shown again next time
 
 
 def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
-    """Return the ratings in an archive with the columns user_id, item_id, rating, timestamp."""
+    """Ratings in an archive, with the columns user_id, item_id, rating and timestamp."""
     if known.name == "netflix":
         return read_prize_archive(archive)
     try:
@@ -345,10 +349,12 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
             members = [name for name in bundle.namelist() if name.endswith(f"/{known.member}")]
             members = members or [name for name in bundle.namelist() if name == known.member]
             if len(members) != 1:
-                raise InvalidDocument(f"{archive} holds no {known.member}; it is another archive")
+                raise InvalidDocument(
+                    f"{archive} has no {known.member}; expected that of {known.name}"
+                )
             content = bundle.read(members[0])
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError):
-        raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
+        raise InvalidDocument(f"{archive} is damaged; delete it and download it again") from None
     separator = _SEPARATORS.get(known.member)
     header = None if separator is None else False
     file = TableFile(archive, ROLES, separator=separator, header=header, content=content)

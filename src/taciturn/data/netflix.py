@@ -1,4 +1,4 @@
-"""The Netflix Prize archive: a tar of one text file for each film, within a tar."""
+"""The Netflix Prize archive: one text file per film, in a tar inside a tar."""
 
 import gzip
 import io
@@ -13,13 +13,14 @@ import polars as pl
 from taciturn.errors import InvalidDocument
 
 _BATCH = 2**26
-"""Bytes of text parsed at a time."""
+"""Number of bytes of text parsed at a time."""
 
 
 def read_prize_archive(archive: Path) -> pl.DataFrame:
-    """Return all ratings, with the columns user_id, item_id, rating and timestamp (a date).
+    """Table of all ratings with the columns user_id, item_id, rating and timestamp (a date).
 
-    A film's file begins with its number and a colon; each line after is user,rating,date.
+    The first line of a film's file is the film's number and a colon. Every other line is
+    user,rating,date.
     """
     tables = []
     text, films, counts = io.BytesIO(), [], []
@@ -34,9 +35,9 @@ def read_prize_archive(archive: Path) -> pl.DataFrame:
         if films:
             tables.append(_parse(text, films, counts))
     except (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, pl.exceptions.PolarsError):
-        raise InvalidDocument(f"{archive} is damaged; remove it and fetch it again") from None
+        raise InvalidDocument(f"{archive} is damaged; delete it and download it again") from None
     if not tables:
-        raise InvalidDocument(f"{archive} holds no training set; it is another archive")
+        raise InvalidDocument(f"{archive} has no training set; expected the Netflix Prize archive")
     return pl.concat(tables)
 
 

@@ -1,4 +1,4 @@
-"""How ratings are read: one object for every command and function that reads a source."""
+"""Options for reading ratings, shared by all commands and functions that read a source."""
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -10,7 +10,7 @@ from taciturn.scale import Scale
 
 
 class Duplicates(StrEnum):
-    """What to do when a user rated an item more than once."""
+    """Policy for pairs that are rated more than once."""
 
     ERROR = "error"
     LAST = "last"
@@ -18,21 +18,21 @@ class Duplicates(StrEnum):
 
 
 class Missing(StrEnum):
-    """What to do with rows that lack a user, an item or a rating."""
+    """Policy for rows without a user, an item or a rating."""
 
     ERROR = "error"
     DROP = "drop"
 
 
 class IdType(StrEnum):
-    """Type of ids in a text file, where every field is text to begin with."""
+    """Type of the item ids in a text file."""
 
     TEXT = "text"
     INT = "int"
 
 
 class Outside(StrEnum):
-    """What to do with ratings that are not on the scale."""
+    """Policy for ratings that are not on the scale."""
 
     ERROR = "error"
     CLIP = "clip"
@@ -41,18 +41,17 @@ class Outside(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """How to read a source of ratings. Validated when built; holds nothing private.
+    """Options for reading a source of ratings. Validated when built; holds nothing private.
 
     Attributes
     ----------
     scale
-        The declared scale. It is never read off the data. None only for a named set, which brings
-        its own.
+        Declared scale; never inferred from the data. None only for a named set, which has its own.
     columns
-        Which column is which, where the names are not understood: {"user": …, "item": …, …}.
+        Column names by role, {"user": …, "item": …, …}, where they are not recognised.
     separator, header
-        Of a text file. Both are found from a first line with the names of columns. Without one,
-        `header=False` and the separator must be given: the first line is then a private rating.
+        Format of a text file. If None, both are detected from a header line. For a file without a
+        header, pass `header=False` and the separator: its first line is a private rating.
     duplicates
         Pairs rated more than once: `error`, `last` (by timestamp if kept, else by row) or `mean`.
     missing
@@ -60,10 +59,10 @@ class ReadingOptions:
     outside
         Ratings not on the scale: `error`, `clip` or `drop`.
     timestamps
-        Whether to keep them; they cost 8 bytes a rating.
+        Whether to keep timestamps, at 8 bytes per rating.
     item_id_type
-        Type of the item ids in a text file: `text` (the default) or `int`. User ids from a text
-        file are always text; everything but text files keeps its types.
+        Type of the item ids in a text file: `text` (the default) or `int`. User ids in a text file
+        are always text. All other sources keep their types.
     """
 
     scale: Scale | None = None
@@ -91,38 +90,38 @@ class ReadingOptions:
 
     @classmethod
     def of(cls, **given: Any) -> "ReadingOptions":
-        """Options as a user gives them, where scale, columns and choices may be text."""
+        """Options from keyword arguments; the scale, columns and choices may be given as text."""
         known = [field.name for field in fields(cls)]
         for name in given:
             if name not in known:
                 raise InvalidParameter(
-                    f"there is no reading option {name!r}; there are {', '.join(known)}"
+                    f"there is no reading option {name!r}; choose from {', '.join(known)}"
                 )
         return cls(**given)
 
     def check_named(self, source: str) -> None:
-        """Raise if an option is given that a named set decides."""
+        """Raise if an option is set that a named set defines itself."""
         for name in ("columns", "header", "item_id_type", "scale", "separator"):
             if getattr(self, name) is not None:
-                raise InvalidParameter(f"{source} brings its own {name}; leave it out")
+                raise InvalidParameter(f"{source} has its own {name}; leave it out")
 
 
 def _scale(scale: object) -> Scale | None:
     if not isinstance(scale, Scale | str | None):
-        raise InvalidParameter(f"a scale is a Scale or text such as 1:5, got {scale!r}")
+        raise InvalidParameter(f"scale must be a Scale or text such as 1:5, got {scale!r}")
     return Scale.parse(scale) if isinstance(scale, str) else scale
 
 
 def _columns(columns: object) -> dict[str, str] | None:
-    """Map from roles to names, which may be written user=NAME,item=NAME,rating=NAME."""
+    """Column names by role, from a dict or from text such as user=NAME,item=NAME,rating=NAME."""
     if isinstance(columns, dict | None):
         return columns
     if not isinstance(columns, str):
-        raise InvalidParameter("columns must map roles to names, such as {'user': 'reader'}")
+        raise InvalidParameter("columns must map roles to column names, such as {'user': 'reader'}")
     pairs = [part.partition("=") for part in columns.split(",")]
     chosen = {role.strip(): name.strip() for role, _, name in pairs}
     if not all(name for name in chosen.values()) or len(chosen) != len(pairs):
         raise InvalidParameter(
-            f"columns are written user=NAME,item=NAME,rating=NAME, got {columns!r}"
+            f"columns must have the form user=NAME,item=NAME,rating=NAME, got {columns!r}"
         )
     return chosen

@@ -1,7 +1,7 @@
-"""The rating pattern: which (user, item) pairs are rated, never how.
+"""The rating pattern: the set of rated (user, item) pairs, without their values.
 
-Public under unit `value`, private under `rating` and `user`. One type serves both: whoever holds a
-`RatingPattern` of private ratings must treat it as they do.
+Public under unit `value`, private under `rating` and `user`. One type serves both cases: under
+`rating` and `user`, code must protect a `RatingPattern` as it protects the ratings.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ENTRIES_MAX = 2**33
 
 
 class Axis(StrEnum):
-    """Users or items: what the rows of a table stand for."""
+    """The rows of a table: users or items."""
 
     USERS = "users"
     ITEMS = "items"
@@ -41,7 +41,7 @@ class Pattern:
     """Rated pairs in compressed rows: row r has the entries starts[r] to starts[r + 1].
 
     starts (rows + 1, int64); columns (entries, int32), rising within a row and below `width`, the
-    number of counterparts. Checked when built; the arrays cannot be changed.
+    number of counterparts. Checked when built; the arrays are read-only.
     """
 
     starts: npt.NDArray[np.int64]
@@ -89,7 +89,7 @@ class Pattern:
         return scipy.sparse.csr_array((entries, self.columns, self.starts), shape=shape)
 
     def is_same(self, other: "Pattern") -> bool:
-        """Whether both hold the same pairs in the same order."""
+        """True if both hold the same pairs in the same order."""
         if self is other:
             return True
         return (
@@ -107,7 +107,7 @@ class RatingPattern:
     by_item: Pattern
 
     def along(self, axis: Axis) -> Pattern:
-        """The pattern whose rows are those of an axis."""
+        """The pattern with one row for each user or each item."""
         return self.by_user if axis is Axis.USERS else self.by_item
 
     @property
@@ -119,9 +119,9 @@ class RatingPattern:
 def frozen(
     name: str, array: npt.NDArray[Any], dtype: type[np.generic], *, is_shared: bool = False
 ) -> npt.NDArray[Any]:
-    """A copy that cannot be changed: what was checked must hold when it is used.
+    """Read-only copy, so that checks made now still hold when the array is used.
 
-    Memory that is read-only already, as that of ratings, is shared instead if `is_shared`.
+    With `is_shared`, an array that is already read-only, such as those of ratings, is not copied.
     """
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
         raise InvalidParameter(f"{name} must be an array of integers")

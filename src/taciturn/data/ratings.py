@@ -1,7 +1,7 @@
 """Ratings: immutable, compact, in compressed rows by user and by item.
 
-This type holds private data. It lives on the trusted side only; nothing that serves recommendations
-may import it.
+This type holds private data. Only trusted code uses it; code that serves recommendations must not
+import it.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ Indices = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """One direction of a table of ratings: row r has the entries starts[r] to starts[r + 1].
+    """Ratings along one axis: row r has the entries starts[r] to starts[r + 1].
 
     starts (rows + 1, int64); columns (entries, int32), rising within a row; codes (entries), the
     ratings in the compact form of their scale.
@@ -38,7 +38,7 @@ class Csr:
     codes: npt.NDArray[Any]
 
     def transposed(self, rows: int) -> "Csr":
-        """Return the other direction, which has `rows` rows; its columns rise."""
+        """The transpose, which has `rows` rows; its columns are sorted within each row."""
         parts = parallel.thread_count(None)
         even = np.linspace(0, self.columns.size, parts + 1)[1:-1]
         edges = [0, *np.searchsorted(self.starts, even).tolist(), self.starts.size - 1]
@@ -53,16 +53,16 @@ class Csr:
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """Rules by which raw rows became ratings; public, and outside any guarantee.
+    """Rules that turned raw rows into ratings. Public, and not covered by any guarantee.
 
     Attributes
     ----------
     is_merged
-        Repeated rows of one (user, item) pair were to be merged into one rating.
+        Repeated rows of a (user, item) pair are merged into one rating.
     is_filtered
-        Users, items or rows were left out by counts or by what they hold.
+        Users, items or rows are dropped by their counts or contents.
     is_pattern_from_values
-        A rating was left out because of its value: which pairs are rated depends on values.
+        Ratings are dropped by their values, so the rating pattern depends on values.
     """
 
     is_merged: bool = False
@@ -70,40 +70,40 @@ class Preparation:
     is_pattern_from_values: bool = False
 
     def notes(self) -> list[str]:
-        """Sentences for the owner on what the guarantee then refers to."""
+        """Notes for the owner on the scope of the guarantee."""
         notes = []
         if self.is_merged:
             notes.append(
                 "repeated rows of a (user, item) pair are merged: the guarantee counts pairs after "
-                "merging, so that under unit rating one raw row more or less can count twice"
+                "merging, so under unit rating adding or removing one raw row can count twice"
             )
         if self.is_filtered:
             notes.append(
-                "rows are left out before training, by counts or by what they hold: the guarantee "
-                "covers the ratings that are kept, not the choice"
+                "rows are dropped before training, by counts or by contents: the guarantee covers "
+                "the ratings that remain, not the selection"
             )
         return notes
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ratings:
-    """Ratings of items by users on a declared scale. Private; cannot be changed.
+    """Ratings of items by users on a declared scale. Private and immutable.
 
-    Build one with `taciturn.load`. Users and items are in the order of their ids. A user or item
-    may be without ratings.
+    Build one with `taciturn.load`. Users and items are sorted by id. Users and items without
+    ratings are allowed.
 
     Attributes
     ----------
     user_ids, item_ids
-        Ids as given, rising, without repetition.
+        Ids as given, sorted and unique.
     scale
         The declared scale.
     by_user, by_item
-        The same ratings in both directions.
+        The same ratings along both axes.
     timestamps
-        One for each rating in the order of `by_user`, or None.
+        Timestamp of each rating in the order of `by_user`, or None.
     preparation
-        Rules by which raw rows became ratings.
+        Rules that turned raw rows into ratings.
     """
 
     user_ids: pl.Series
@@ -122,30 +122,30 @@ class Ratings:
             array.flags.writeable = False
 
     def _arrays(self) -> list[npt.NDArray[Any]]:
-        sides = (self.by_user, self.by_item)
-        arrays = [array for side in sides for array in (side.starts, side.columns, side.codes)]
+        tables = (self.by_user, self.by_item)
+        arrays = [array for each in tables for array in (each.starts, each.columns, each.codes)]
         return arrays if self.timestamps is None else [*arrays, self.timestamps]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of users and of items."""
+        """Number of users and number of items."""
         return len(self.user_ids), len(self.item_ids)
 
     def __len__(self) -> int:
         return self.by_user.columns.size
 
     def __repr__(self) -> str:
-        # Counts are private under some units: nothing of the data but its scale is shown.
+        # Counts are private under some units, so only the scale is shown.
         return f"Ratings(scale={self.scale})"
 
     @property
     def nbytes(self) -> int:
-        """Memory of the ratings themselves, ids not counted."""
+        """Memory used by the ratings in bytes, without ids."""
         return sum(array.nbytes for array in self._arrays())
 
     @cached_property
     def pattern(self) -> RatingPattern:
-        """Rated pairs without their values; private unless the privacy unit leaves them public."""
+        """The rating pattern. Public under unit `value`, private under the other units."""
         users, items = self.shape
         return RatingPattern(
             by_user=Pattern(self.by_user.starts, self.by_user.columns, items),
@@ -153,7 +153,7 @@ class Ratings:
         )
 
     def along(self, axis: Axis) -> Csr:
-        """The ratings whose rows are those of an axis."""
+        """The ratings with one row for each user or each item."""
         return self.by_user if axis is Axis.USERS else self.by_item
 
     def values(self) -> npt.NDArray[np.float32]:
@@ -161,23 +161,23 @@ class Ratings:
         return self.scale.decode(self.by_user.codes)
 
     def rows(self) -> Indices:
-        """Return the user index of each rating in the order of `by_user`."""
+        """User index of each rating, in the order of `by_user`."""
         counts = np.diff(self.by_user.starts)
         return np.repeat(np.arange(counts.size, dtype=np.int32), counts)
 
     def place(self, user: int, item: int) -> int:
-        """Return where in the order of `by_user` a rating is, or raise if there is none."""
+        """Position of a rating in the order of `by_user`. Raises if the pair is not rated."""
         begin, end = self.by_user.starts[user], self.by_user.starts[user + 1]
         row = self.by_user.columns[begin:end]
         found = int(np.searchsorted(row, item))
         if found == row.size or row[found] != item:
-            raise InvalidParameter("that user did not rate that item; choose a rating there is")
+            raise InvalidParameter("this user did not rate this item; choose a rated pair")
         return int(begin) + found
 
     def select(self, keep: npt.NDArray[np.bool_]) -> "Ratings":
-        """Return the ratings marked in the order of `by_user`, with the same users and items."""
+        """Ratings selected by a boolean mask in the order of `by_user`; keeps users and items."""
         if keep.shape != (len(self),) or keep.dtype != np.bool_:
-            raise InvalidParameter("give one truth value for each rating")
+            raise InvalidParameter("keep must have one boolean for each rating")
         kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
         by_user = Csr(
             kept[self.by_user.starts], self.by_user.columns[keep], self.by_user.codes[keep]
@@ -192,11 +192,11 @@ class Ratings:
         )
 
     def replaced(self, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> "Ratings":
-        """Return the same pairs with other ratings at some places in the order of `by_user`."""
+        """The same pairs with new values at some positions in the order of `by_user`."""
         codes = self.by_user.codes.copy()
         codes[places], outside = self.scale.encode(np.asarray(values, dtype=np.float64))
         if outside.any():
-            raise InvalidParameter(f"a rating must lie on the scale {self.scale}")
+            raise InvalidParameter(f"ratings must lie on the scale {self.scale}")
         return Ratings(
             user_ids=self.user_ids,
             item_ids=self.item_ids,
@@ -207,17 +207,17 @@ class Ratings:
         )
 
     def digest(self) -> str:
-        """Return a fingerprint of everything but timestamps. Private: it confirms a guess."""
+        """SHA-256 digest of everything but timestamps. Private: it can confirm a guess."""
         digest = hashlib.sha256(str(self.scale).encode())
-        side = self.by_user
-        for array in (side.starts, side.columns, side.codes):
+        table = self.by_user
+        for array in (table.starts, table.columns, table.codes):
             digest.update(array.tobytes())
         for ids in (self.user_ids, self.item_ids):
             digest.update(repr(ids.to_list()).encode())
         return digest.hexdigest()
 
     def to_frame(self) -> pl.DataFrame:
-        """Return a table with the columns user_id, item_id, rating and, if kept, timestamp."""
+        """Table with the columns user_id, item_id, rating and, if kept, timestamp."""
         columns = {
             "user_id": self.user_ids.gather(self.rows()),
             "item_id": self.item_ids.gather(self.by_user.columns),
@@ -229,9 +229,9 @@ class Ratings:
 
 
 def group(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:
-    """Return triples in `count` compressed rows; entries of a row keep their order.
+    """Group triples into `count` compressed rows; entries of a row keep their order.
 
-    Transposing the result gives rows whose columns rise. Counting only, linear in the ratings.
+    The columns of the transpose are sorted within each row. A counting sort, so linear time.
     """
     edges = np.linspace(0, rows.size, parallel.thread_count(None) + 1).astype(int).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(edges)]
@@ -243,7 +243,7 @@ def group(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) 
 
 
 def filed(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:
-    """Return triples that come by row already, columns rising, in `count` compressed rows."""
+    """Compress triples that are already sorted by row and column into `count` rows."""
     counts = np.zeros(count, dtype=np.int64)
     _core.count_keys(rows, counts)
     return Csr(np.concatenate([[0], np.cumsum(counts)]), columns, codes)
@@ -252,9 +252,9 @@ def filed(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) 
 def _file_parts(
     keys: list[Indices], rows: int, codes: npt.NDArray[Any], file: Callable[..., None]
 ) -> Csr:
-    """Return a table that threads filed: `keys` are the rows of each one's entries, in order.
+    """Fill a table in parallel, one thread per part; `keys` are the row indices of each part.
 
-    file(part, next, columns, codes) files the entries of a part, its first of row r at next[r].
+    file(part, next, columns, codes) writes the entries of a part, the first of row r at next[r].
     """
     counts = np.zeros((len(keys), rows), dtype=np.int64)
     out = np.empty(codes.size, dtype=np.int32), np.empty_like(codes)

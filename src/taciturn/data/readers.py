@@ -1,7 +1,6 @@
-"""Readers: one function that takes ratings in any common form.
+"""`read_ratings`: ratings from a file, a frame, a sparse matrix or arrays.
 
-Everything here is on the trusted side. An error may say how many rows have a problem, for the
-owner's eyes, but never shows a value.
+Trusted code. An error may give the number of bad rows, which is owner-only, but never a value.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -26,11 +25,11 @@ from taciturn.tables.opening import UnreadableTable
 from taciturn.tables.text import PIECE
 
 ROLES = (USER, ITEM, RATING, TIMESTAMP)
-"""Columns of a table of ratings, in the order of files without a header and of arrays."""
+"""Columns of a ratings table, in the order used by arrays and files without a header."""
 
 
 def read_ratings(source: object, options: ReadingOptions) -> Ratings:
-    """Return the ratings in `source`. Reads private data.
+    """Read the ratings in `source`. Reads private data.
 
     Parameters
     ----------
@@ -40,13 +39,13 @@ def read_ratings(source: object, options: ReadingOptions) -> Ratings:
         stream interface; a SciPy sparse matrix or array; three NumPy arrays (users, items,
         ratings), or four with timestamps. None of them needs pyarrow.
     options
-        How to read it; the scale must be declared.
+        Reading options; the scale is required.
     """
     scale = options.scale
     if scale is None:
         raise InvalidParameter(
-            "the scale must be declared, for example 1:5; reading it off the data would reveal the "
-            "smallest and the largest rating"
+            "the scale must be declared: pass --scale, for example --scale 1:5; inferring it from "
+            "the data would reveal the smallest and the largest rating"
         )
     collected = _collect_source(source, scale, options)
     preparation = Preparation(
@@ -59,14 +58,15 @@ def read_ratings(source: object, options: ReadingOptions) -> Ratings:
 
 
 def _collect_source(source: object, scale: Scale, options: ReadingOptions) -> "_Collected":
-    """Take the ratings of a file or of data in memory as they come."""
+    """Collect the ratings of a file or of data in memory."""
     roles = ["user", "item", "rating", *(["timestamp"] if options.timestamps else [])]
     file = None
     if is_path(source):
         file = TableFile(source, ROLES, options.columns, options.separator, options.header)
     if options.item_id_type is not None and not (file and file.is_text):
         raise InvalidParameter(
-            "item_id_type is for text files; Parquet files, frames and arrays keep their types"
+            "item_id_type applies only to text files; Parquet files, frames and arrays keep their "
+            "types: leave out --item-id-type"
         )
     if file is None:
         frame = to_frame(source, ROLES, options.columns)
@@ -79,19 +79,19 @@ def _collect_source(source: object, scale: Scale, options: ReadingOptions) -> "_
     except UnreadableTable:
         if not file.is_text:
             raise
-        # Read as text, a rating that is no number is reported as such.
+        # Read as text to report a rating that is not a number.
         return _collect(_typed(file.pieces(roles), options.item_id_type), scale, options)
 
 
 def _check_timestamps(options: ReadingOptions, found: Collection[str]) -> None:
     if options.timestamps and "timestamp" not in found:
         raise InvalidDocument(
-            "there is no column of timestamps; name it with columns: timestamp=NAME"
+            "there is no column of timestamps; name it with --columns timestamp=NAME"
         )
 
 
 def _typed(pieces: Iterable[pl.DataFrame], item_id_type: IdType | None) -> Iterator[pl.DataFrame]:
-    """Yield pieces of a text file with item ids of the declared type."""
+    """Pieces of a text file, with the item ids converted to the declared type."""
     for piece in pieces:
         if item_id_type is IdType.INT:
             piece = piece.with_columns(item=_whole_numbers(piece["item"]))
@@ -99,20 +99,20 @@ def _typed(pieces: Iterable[pl.DataFrame], item_id_type: IdType | None) -> Itera
 
 
 def _whole_numbers(ids: pl.Series) -> pl.Series:
-    """Item ids as numbers; raises where one is not written as a plain decimal."""
+    """Item ids as integers. Raises if one is not a plain decimal number."""
     numbers = ids.cast(pl.Int64, strict=False)
     odd = int((numbers.cast(pl.String).ne_missing(ids)).sum())
     if odd:
         raise InvalidDocument(
-            f"at least {odd:,} item ids are not whole numbers in plain decimals, such as 7; leave "
-            "out --item-id-type int"
+            f"at least {odd:,} item ids are not whole numbers in plain decimal form, such as 7; "
+            "leave out --item-id-type int"
         )
     return numbers
 
 
 @dataclass(frozen=True)
 class _Collected:
-    """Ratings as they came: ids with their indices, codes, and timestamps if they are kept."""
+    """Ratings in source order: id indices, codes and, if kept, timestamps."""
 
     users: IdIndex
     items: IdIndex
@@ -121,7 +121,7 @@ class _Collected:
 
 
 def _collect(pieces: Iterable[pl.DataFrame], scale: Scale, options: ReadingOptions) -> _Collected:
-    """Take pieces of a table, apply the policies, and keep what is left in compact form."""
+    """Collect pieces of a table in compact form, applying the policies for bad rows."""
     users, items = IdIndex("user"), IdIndex("item")
     codes: list[npt.NDArray[Any]] = [np.empty(0, dtype=scale.dtype)]
     when: list[npt.NDArray[np.int64]] = []
@@ -148,34 +148,41 @@ def _collect(pieces: Iterable[pl.DataFrame], scale: Scale, options: ReadingOptio
     if options.missing is Missing.ERROR and any(lacking.values()):
         role, count = max(lacking.items(), key=lambda pair: pair[1])
         raise InvalidDocument(
-            f"{count:,} rows have no {role}; complete them, or leave them out: missing=drop"
+            f"{count:,} rows have no {role}; complete them, or drop them with --missing drop"
         )
     if options.outside is Outside.ERROR and outside:
         raise InvalidDocument(
-            f"{outside:,} of {rows:,} ratings are not on the scale {scale}; declare the "
-            "right scale, or say what to do with them: outside clip or drop"
+            f"{outside:,} of {rows:,} ratings are not on the scale {scale}; correct --scale, or "
+            "pass --outside clip or --outside drop"
         )
     together = np.concatenate(codes)
     if not together.size:
-        raise InvalidDocument("there are no ratings; check the source and what drops rows")
+        raise InvalidDocument(
+            "there are no ratings; check the source, and --missing and --outside if they drop rows"
+        )
     return _Collected(users, items, together, np.concatenate(when) if when else None)
 
 
 def _numbers(series: pl.Series) -> pl.Series:
-    """Return ratings as doubles."""
+    """Ratings as 64-bit floats."""
     if series.dtype == pl.Boolean or not (series.dtype.is_numeric() or series.dtype == pl.String):
-        raise InvalidDocument("the rating column must hold numbers; choose another with columns")
+        raise InvalidDocument(
+            "the rating column must hold numbers; choose another with --columns rating=NAME"
+        )
     try:
         return series.cast(pl.Float64, strict=True)
     except pl.exceptions.PolarsError:
         raise InvalidDocument(
-            "a rating is not a number; mend it, or choose another column"
+            "a rating is not a number; correct it, or choose another column with --columns "
+            "rating=NAME"
         ) from None
 
 
 def _timestamps(series: pl.Series) -> npt.NDArray[np.int64]:
     if series.null_count():
-        raise InvalidDocument("some rows have no timestamp; complete them, or do without")
+        raise InvalidDocument(
+            "some rows have no timestamp; complete them, or read without timestamps"
+        )
     try:
         if series.dtype == pl.String:
             numbers = series.cast(pl.Float64, strict=False)
@@ -184,19 +191,20 @@ def _timestamps(series: pl.Series) -> npt.NDArray[np.int64]:
             series = series.dt.epoch("s")
         return series.cast(pl.Int64, strict=True).to_numpy().copy()
     except pl.exceptions.PolarsError:
-        raise InvalidDocument("a timestamp is neither a number nor a date; mend it") from None
+        raise InvalidDocument("a timestamp is neither a number nor a date; correct it") from None
 
 
 def _build(
     collected: _Collected, scale: Scale, duplicates: Duplicates, preparation: Preparation
 ) -> Ratings:
-    """Return the ratings in compressed rows, each pair once.
+    """Ratings in compressed rows, with each pair once.
 
-    Filing by item and then by user sorts each user's items. What is not needed any more is let go.
+    Grouping by item and then by user sorts each user's items. Arrays are freed as soon as they are
+    no longer needed.
     """
     with ThreadPoolExecutor(2) as pool:
-        sides = pool.map(IdIndex.finish, (collected.users, collected.items))
-        (user_ids, users), (item_ids, items) = sides
+        indexed = pool.map(IdIndex.finish, (collected.users, collected.items))
+        (user_ids, users), (item_ids, items) = indexed
     codes, when = collected.codes, collected.timestamps
     if _is_filed(users, items):
         by_user = filed(users, items, codes, len(user_ids))
@@ -224,7 +232,7 @@ def _build(
 
 
 def _is_filed(users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> bool:
-    """Return whether the rows come by user and then by item, as those of MovieLens do."""
+    """True if the rows are sorted by user and then by item, as in MovieLens."""
     for begin in range(0, users.size - 1, PIECE):
         here, then = slice(begin, begin + PIECE), slice(begin + 1, begin + PIECE + 1)
         user, item = users[here][: users[then].size], items[here][: users[then].size]
@@ -237,21 +245,21 @@ def _is_filed(users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> boo
 def _each_pair_once(
     scale: Scale, table: Csr, when: npt.NDArray[np.int64] | None, duplicates: Duplicates
 ) -> tuple[Scale, Csr, npt.NDArray[np.int64] | None]:
-    """Return ratings by user with each pair of user and item once, or raise."""
+    """Ratings by user with each pair once, duplicates handled by the policy."""
     if duplicates is Duplicates.MEAN:
-        # Means lie between the steps. Whether there are any must not show in the scale.
+        # Means lie between the steps of the scale. The scale must not reveal duplicates.
         values, scale = scale.decode(table.codes), Scale(low=scale.low, high=scale.high)
         table = Csr(table.starts, table.columns, values)
     count = table.columns.size
-    first = np.ones(count, dtype=np.bool_)  # whether an entry begins a new pair
+    first = np.ones(count, dtype=np.bool_)  # True where an entry begins a new pair
     np.not_equal(table.columns[1:], table.columns[:-1], out=first[1:])
     first[table.starts[:-1][np.diff(table.starts) > 0]] = True
     if first.all():
         return scale, table, when
     if duplicates is Duplicates.ERROR:
         raise InvalidDocument(
-            f"{int((~first).sum()):,} ratings repeat a pair of user and item; say what to do with "
-            "them: duplicates=last or duplicates=mean"
+            f"{int((~first).sum()):,} ratings repeat a (user, item) pair; pass --duplicates last "
+            "or --duplicates mean"
         )
     begins = np.flatnonzero(first)
     starts = np.concatenate([[0], np.cumsum(first, dtype=np.int64)])[table.starts]

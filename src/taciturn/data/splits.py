@@ -1,8 +1,8 @@
-"""Splits into training and test ratings, from a public seed that never touches noise.
+"""Splits into training and test ratings, from a public seed that never affects noise.
 
-Held-out evaluation reads private data: what it shows is the owner's own view. Every split keeps all
-users and items on both sides, so indices agree. A rating's side depends on the seed and on its own
-user and item: adding or removing other ratings does not move it.
+Held-out evaluation reads private data, and its results are owner-only. Both parts of a split keep
+all users and items, so indices agree. `random_split` and `k_fold` assign a rating by the seed and
+its own user and item ids, so adding or removing other ratings does not move it.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ _PIECE = 2**20
 
 
 def random_split(ratings: Ratings, fraction: float, seed: int = 0) -> Split:
-    """Return training and test ratings; each rating is a test rating with chance `fraction`."""
+    """Training and test ratings; each is a test rating with probability `fraction`."""
     return _divide(ratings, _uniform(ratings, seed) < _fraction(fraction))
 
 
 def stratified_split(ratings: Ratings, fraction: float, seed: int = 0) -> Split:
-    """Return training and test ratings with the same fraction of every user's, rounded down."""
+    """Training and test ratings; the test part has this fraction of each user's, rounded down."""
     order, rank = _by_user(ratings, _uniform(ratings, seed))
     counts = np.diff(ratings.by_user.starts)
-    # A little is added so that 0.29 of 100 is 29, although its product is just below.
+    # 0.29 of 100 must be 29, although the floating-point product is slightly less.
     wanted = np.floor(counts * _fraction(fraction) + 1e-9).astype(np.int64)
     test = np.zeros(len(ratings), dtype=np.bool_)
     test[order] = rank < np.repeat(wanted, counts)
@@ -38,13 +38,17 @@ def stratified_split(ratings: Ratings, fraction: float, seed: int = 0) -> Split:
 
 
 def leave_last_out(ratings: Ratings, count: int = 1) -> Split:
-    """Return training and test ratings, the last `count` of each user by time being test ratings.
+    """Training and test ratings; the latest `count` ratings of each user are test ratings.
 
-    A user with no more than `count` ratings keeps them all for training.
+    All ratings of a user with at most `count` ratings are training ratings.
     """
-    count = validate.positive_integer("count", count, "it is the number of ratings held out")
+    count = validate.positive_integer(
+        "count", count, "it is the number of held-out ratings of each user"
+    )
     if ratings.timestamps is None:
-        raise InvalidParameter("leaving the last out needs timestamps; read them with the ratings")
+        raise InvalidParameter(
+            "leave_last_out needs timestamps; load the ratings with timestamps=True"
+        )
     order, rank = _by_user(ratings, ratings.timestamps)
     counts = np.diff(ratings.by_user.starts)
     size = np.repeat(counts, counts)
@@ -54,7 +58,7 @@ def leave_last_out(ratings: Ratings, count: int = 1) -> Split:
 
 
 def k_fold(ratings: Ratings, folds: int, seed: int = 0) -> Iterator[Split]:
-    """Yield `folds` splits; each rating is a test rating in exactly one of them."""
+    """`folds` splits; each rating is a test rating in exactly one of them."""
     folds = validate.positive_integer("folds", folds, "5 and 10 are common")
     if folds < 2:
         raise InvalidParameter(f"folds must be at least 2, got {folds}")
@@ -68,26 +72,23 @@ def _fraction(fraction: float) -> float:
 
 
 def _uniform(ratings: Ratings, seed: int) -> npt.NDArray[np.float64]:
-    """Return a coin for each rating that depends on the seed and the pair's ids, nothing else."""
+    """Uniform number for each rating that depends only on the seed and the ids of the pair."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
         raise InvalidParameter(f"seed must be a whole number from 0 to 2^64 − 1, got {seed!r}")
-    users, items = (_keys(ids, seed, role) for ids, role in _sides(ratings))
-    coins = np.empty(len(ratings))
+    users = _keys(ratings.user_ids, seed, b"user")
+    items = _keys(ratings.item_ids, seed, b"item")
+    uniform = np.empty(len(ratings))
     rows, columns = ratings.rows(), ratings.by_user.columns
-    for begin in range(0, coins.size, _PIECE):
+    for begin in range(0, uniform.size, _PIECE):
         part = slice(begin, begin + _PIECE)
-        coins[part] = _mixed(users[rows[part]] + items[columns[part]])
-    return coins
-
-
-def _sides(ratings: Ratings) -> list[tuple[pl.Series, bytes]]:
-    return [(ratings.user_ids, b"user"), (ratings.item_ids, b"item")]
+        uniform[part] = _mixed(users[rows[part]] + items[columns[part]])
+    return uniform
 
 
 def _keys(ids: pl.Series, seed: int, role: bytes) -> npt.NDArray[np.uint64]:
-    """64 bits for each id that depend on the seed and the text of the id only.
+    """64-bit hash of each id, from the seed and the id as text.
 
-    A number and its decimal text have the same, so that how ids are stored changes no split.
+    A number and its decimal text have the same hash, so the type of the ids does not affect splits.
     """
     person, key = b"taciturn-" + role, seed.to_bytes(64, "big")
     digests = (
@@ -98,7 +99,7 @@ def _keys(ids: pl.Series, seed: int, role: bytes) -> npt.NDArray[np.uint64]:
 
 
 def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
-    """Return numbers in [0, 1), every bit of a key reaching every bit of them (SplitMix64)."""
+    """Numbers in [0, 1): each bit of a key affects every bit of its number (SplitMix64)."""
     mixed = keys ^ (keys >> np.uint64(30))
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     mixed ^= mixed >> np.uint64(27)
@@ -110,7 +111,7 @@ def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.float64]:
 def _by_user(
     ratings: Ratings, keys: npt.NDArray[np.float64] | npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return an order that sorts each user's ratings by key, and the rank of each within it."""
+    """Order that sorts each user's ratings by key, and the rank of each rating in it."""
     rows = ratings.rows()
     order = np.lexsort((keys, rows))
     rank = np.arange(len(ratings)) - ratings.by_user.starts[rows]
@@ -119,5 +120,5 @@ def _by_user(
 
 def _divide(ratings: Ratings, test: npt.NDArray[np.bool_]) -> Split:
     if test.all() or not test.any():
-        raise InvalidParameter("the split leaves one side empty; use more ratings or another one")
+        raise InvalidParameter("the split leaves one side empty; use more ratings or another split")
     return ratings.select(~test), ratings.select(test)

@@ -1,7 +1,7 @@
 """Synthetic ratings: long-tailed popularity, low rank plus noise, any size.
 
-Made from a public seed, in blocks of users that do not depend on each other, so the same ratings
-come out whatever the number of threads. They stand in for real ones in demos, tests and benchmarks.
+Generated from a public seed in independent blocks of users, so the result does not depend on the
+number of threads. Used in demos, tests and benchmarks.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ SCALE = Scale(low=1, high=5, step=1)
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticSize:
-    """How many users, items and, about, ratings."""
+    """Number of users and items, and approximate number of ratings."""
 
     users: int
     items: int
@@ -40,25 +40,27 @@ PRESETS = {
     "30m": SyntheticSize(users=180_000, items=15_000, ratings=30_000_000),
     "100m": SyntheticSize(users=480_000, items=17_770, ratings=100_000_000),
 }
-"""Sizes by name; the last is that of the Netflix Prize."""
+"""Sizes by name. The largest is that of the Netflix Prize data."""
 
 
 def synthetic_ratings(
     size: SyntheticSize | str, *, seed: int = 0, threads: int | None = None
 ) -> Ratings:
-    """Return synthetic ratings from 1 to 5, with users and items numbered from 1.
+    """Synthetic ratings from 1 to 5, with users and items numbered from 1.
 
-    A rating is 3.6 + item bias + user bias + ⟨item, user⟩ + noise, rounded. Items are chosen by a
-    long-tailed popularity, users are active by a log-normal law. `seed` is public.
+    A rating is 3.6 + item bias + user bias + ⟨item, user⟩ + noise, rounded. Item popularity has a
+    long tail; the number of ratings per user is log-normal. `seed` is public.
     """
     if isinstance(size, str):
         if size not in PRESETS:
-            raise InvalidParameter(f"a synthetic set is one of {', '.join(PRESETS)}, got {size!r}")
+            raise InvalidParameter(
+                f"synthetic size must be one of {', '.join(PRESETS)}, got {size!r}"
+            )
         size = PRESETS[size]
     for name in ("users", "items", "ratings"):
         validate.positive_integer(name, getattr(size, name), "choose a preset such as 100k")
     if size.ratings > size.users * size.items / 2:
-        raise InvalidParameter("ask for at most half of all pairs of users and items")
+        raise InvalidParameter("ratings must be at most half of users × items")
     model = _Model(size, seed)
     blocks = range(-(-size.users // BLOCK_USERS))
     with ThreadPoolExecutor(parallel.thread_count(threads)) as pool:
@@ -76,7 +78,7 @@ def synthetic_ratings(
 
 
 class _Model:
-    """What all blocks share: items, their popularity and profiles."""
+    """Data shared by all blocks: item popularity, biases and profiles."""
 
     def __init__(self, size: SyntheticSize, seed: int) -> None:
         self.size, self.seed = size, seed
@@ -89,7 +91,7 @@ class _Model:
     def block(
         self, number: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Return, for the users of a block, their numbers of ratings, items and codes."""
+        """Number of ratings of each user in a block, and the items and codes of these ratings."""
         random = np.random.default_rng([self.seed, 1, number])
         begin = number * BLOCK_USERS
         users = min(BLOCK_USERS, self.size.users - begin)
@@ -97,7 +99,7 @@ class _Model:
         rows = np.repeat(np.arange(users), drawn)
         items = np.searchsorted(self.cumulative, random.random(rows.size), side="right")
         items = np.minimum(items, self.size.items - 1)
-        # A user rates an item once: repeated draws fall together.
+        # A user rates an item at most once: repeated draws are merged.
         pairs = np.unique(rows * np.int64(self.size.items) + items)
         rows, items = pairs // self.size.items, pairs % self.size.items
         bias = random.normal(0, 0.45, users)
@@ -109,9 +111,9 @@ class _Model:
         return np.bincount(rows, minlength=users), items.astype(np.int32), codes
 
     def _activity(self, random: np.random.Generator, users: int) -> npt.NDArray[np.int64]:
-        """Draw how often each user chooses an item, so that about the right number differ."""
+        """Number of item draws of each user, such that about the right number are distinct."""
         mean = self.size.ratings / self.size.users
         wanted = np.minimum(mean * random.lognormal(-0.5, 1.0, users), self.size.items / 3)
-        # Popular items are drawn again and again; the more is drawn, the more falls together.
+        # Popular items are drawn repeatedly; the more draws, the more of them are merged.
         inflation = 1 + 3 * wanted / self.size.items
         return np.maximum(1, np.rint(wanted * inflation)).astype(np.int64)

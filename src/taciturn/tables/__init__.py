@@ -1,5 +1,5 @@
-"""The one table reader: text, Parquet, Arrow and frames; columns and ids.
+"""Table reader for text, Parquet, Arrow and frames; columns and ids.
 
-It knows nothing of ratings: callers pass the roles that they look for, so training, serving and id
-lists read their files by the same rules.
+It is independent of ratings: callers pass the roles of the columns they need. Training data,
+serving requests and id lists are therefore read by the same rules.
 """

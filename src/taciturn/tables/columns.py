@@ -1,4 +1,4 @@
-"""Which column is which: roles, the names they go by, and a map that the caller may give."""
+"""Column roles: matched by known names, or by a map from the caller."""
 
 from dataclasses import dataclass
 
@@ -9,16 +9,16 @@ from taciturn.errors import InvalidDocument, InvalidParameter
 
 @dataclass(frozen=True, kw_only=True)
 class Role:
-    """A column that a caller looks for.
+    """A column that a caller needs.
 
     Attributes
     ----------
     name
-        What the caller calls it.
+        Name of the role.
     aliases
-        Names that it has in tables, in lower case; the first that occurs is taken.
+        Column names to look for, in lower case, in order of preference.
     is_required
-        Whether a table without it is refused.
+        If true, a table without the column is refused.
     """
 
     name: str
@@ -32,16 +32,17 @@ Roles = tuple[Role, ...]
 def find_columns(
     names: list[str], roles: Roles, chosen: dict[str, str] | None = None, *, quote: bool = True
 ) -> dict[str, str]:
-    """Column name of each role that the table has; `chosen` goes before the aliases.
+    """Column name of each role found in the table; `chosen` takes precedence over aliases.
 
-    Errors list the names only with `quote`: the first line of a text file may be a private row.
+    Errors list the column names only with `quote`: the first line of a text file may be a private
+    row.
     """
     chosen = dict(chosen or {})
-    listed = f"the columns are {_listed(names)}" if quote else f"its first line has {len(names)}"
+    listed = f"the columns are {_listed(names)}" if quote else f"there are {len(names)} columns"
     known = [role.name for role in roles]
     for role, name in chosen.items():
         if role not in known:
-            raise InvalidParameter(f"a column's role is one of {', '.join(known)}, got {role!r}")
+            raise InvalidParameter(f"a column role must be one of {', '.join(known)}, got {role!r}")
         if name not in names:
             raise InvalidDocument(f"there is no column {name!r}; {listed}")
     found = dict(chosen)
@@ -54,22 +55,24 @@ def find_columns(
             found[each.name] = match
         elif each.is_required:
             raise InvalidDocument(
-                f"no column looks like the {each.name}; {listed}; name it with columns: "
+                f"no column looks like the {each.name}; {listed}; name it with --columns "
                 f"{each.name}=NAME"
             )
     if len(set(found.values())) != len(found):
-        raise InvalidParameter("one column cannot play two roles")
+        raise InvalidParameter(
+            "the same column is given for two roles; use a different column for each"
+        )
     return found
 
 
 def is_header(fields: list[str], roles: Roles) -> bool:
-    """Whether a first line names a column for every required role."""
+    """True if a first line names a column for every required role."""
     names = {field.strip().strip('"').lower() for field in fields}
     return all(names & set(role.aliases) for role in roles if role.is_required)
 
 
 def column_of(frame: pl.DataFrame, role: Role) -> pl.Series | None:
-    """Column of a role, None if the table has no such column."""
+    """Column of a role; None if the table has no such column."""
     found = _match(frame.columns, role)
     return frame[found] if found is not None else None
 

@@ -1,4 +1,4 @@
-"""Tables in files whose columns play roles, read in pieces: the way in for training data."""
+"""Files with columns for given roles, read in pieces. Used for training data."""
 
 import os
 from collections.abc import Iterator
@@ -20,26 +20,26 @@ from taciturn.tables.text import PIECE, TextRows, Types
 class TableFile:
     """A file with columns for given roles.
 
-    No row of data decides how others are read: the first line does if it is a header, and otherwise
-    the caller declares the separator.
+    No row of data affects how others are read: the format is detected from the header, or the
+    caller declares it.
 
     Parameters
     ----------
     path
         A text or Parquet file, a folder or glob of Parquet files, or a URL that polars reads.
     roles
-        The columns to look for; a text file without a header has them in this order.
+        Columns to look for; a text file without a header has them in this order.
     columns
-        Names of columns by role, where the names are not understood.
+        Column names by role, where they are not recognised.
     separator, header
-        Of a text file; found from a first line with the names of columns if None.
+        Format of a text file; detected from its header line if None.
     content
-        The text itself, if it was unpacked from the file already.
+        The text, if it is already unpacked.
 
     Attributes
     ----------
     places
-        Number of the column of each role that the file has.
+        Column index of each role that the file has.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class TableFile:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text file, in which every field is text to begin with."""
+        """True for a text file, whose fields have no types of their own."""
         return self._text is not None
 
     def pieces(self, roles: list[str], types: Types | None = None) -> Iterator[pl.DataFrame]:
-        """Yield the columns of the given roles, piece by piece.
+        """Columns of the given roles, piece by piece.
 
-        In a text file every column is text, except where `types` says otherwise by role.
+        Columns of a text file are text unless `types` gives another type for their role.
         """
         places = {role: self.places[role] for role in roles}
         with Explained(self.path):
@@ -89,7 +89,7 @@ class TableFile:
 def _text_places(
     text: TextRows, roles: Roles, columns: dict[str, str] | None, header: bool | None
 ) -> dict[str, int]:
-    """Number of the field of each role, by the header or in the order of the roles."""
+    """Field index of each role, from the header or in the order of the roles."""
     fields = text.fields
     needed = [role.name for role in roles if role.is_required]
     listed = f"{', '.join(needed[:-1])} and {needed[-1]}"
@@ -97,10 +97,10 @@ def _text_places(
         if header is None and columns is None and not is_header(fields, roles):
             raise InvalidDocument(
                 f"the first line of {text.path} does not name columns for {listed}; name them with "
-                "--columns, or give --no-header and --separator"
+                "--columns, or pass --no-header and --separator"
             )
         found = find_columns(fields, roles, columns, quote=False)
         return {role: fields.index(name) for role, name in found.items()}
     if len(fields) < len(needed):
-        raise InvalidDocument(f"{text.path} has {len(fields)} column(s); {listed} are needed")
+        raise InvalidDocument(f"{text.path} has {len(fields)} column(s); expected {listed}")
     return {role.name: place for place, role in enumerate(roles[: len(fields)])}

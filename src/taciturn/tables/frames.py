@@ -1,4 +1,4 @@
-"""Tables that are in memory already, as one polars table with the columns of their roles."""
+"""In-memory tables as a polars frame with one column per role."""
 
 import os
 from typing import Any, TypeGuard
@@ -11,22 +11,22 @@ from taciturn.tables.columns import Roles, find_columns
 
 
 def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
-    """Whether `source` names files rather than holding data."""
+    """True if `source` is a path rather than data."""
     return isinstance(source, str | os.PathLike)
 
 
 def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -> pl.DataFrame:
-    """Table by role from a frame, Arrow object, sparse matrix or tuple of arrays.
+    """Frame with one column per role, from a frame, Arrow object, sparse matrix or arrays.
 
-    Arrays come in the order of the roles. The rows, columns and values of a sparse matrix are the
-    first three roles.
+    Arrays are given in the order of the roles. The rows, columns and values of a sparse matrix have
+    the first three roles.
     """
     order = [role.name for role in roles]
     if isinstance(source, tuple | list):
         least = sum(role.is_required for role in roles)
         if not least <= len(source) <= len(roles):
             raise InvalidParameter(
-                f"give {least} to {len(roles)} arrays ({', '.join(order)}), got {len(source)}"
+                f"pass {least} to {len(roles)} arrays ({', '.join(order)}), got {len(source)}"
             )
         return _table(dict(zip(order, source, strict=False)))
     if hasattr(source, "tocoo"):
@@ -36,9 +36,9 @@ def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -
         try:
             source = source.collect()
         except (pl.exceptions.PolarsError, OSError):
-            raise InvalidDocument("the lazy frame cannot be collected") from None
+            raise InvalidDocument("the lazy frame cannot be collected; pass a data frame") from None
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
-        # Column by column through NumPy: unlike the Arrow route it needs no pyarrow.
+        # Column by column through NumPy: conversion through Arrow would need pyarrow.
         names = {str(name): name for name in source.columns}
         found = find_columns(list(names), roles, columns)
         return _table({role: source[names[name]].to_numpy() for role, name in found.items()})
@@ -51,7 +51,7 @@ def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -
 def _from_arrow(source: object) -> pl.DataFrame:
     if not hasattr(source, "__arrow_c_stream__"):
         raise InvalidParameter(
-            f"cannot read a table from {type(source).__name__}; give a path, a data frame, an "
+            f"cannot read a table from {type(source).__name__}; pass a path, a data frame, an "
             "Arrow table, a sparse matrix or arrays"
         )
     try:
@@ -70,13 +70,13 @@ def _table(columns: dict[str, Any]) -> pl.DataFrame:
 def _series(role: str, values: object) -> pl.Series:
     if isinstance(values, pl.Series):
         return values
-    # A list may mix types, which NumPy would turn into text.
+    # NumPy would convert a list of mixed types to text.
     array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
     if array.ndim != 1:
         raise InvalidParameter(f"the {role} column must be one-dimensional")
     try:
         if array.dtype == object:
-            # A missing text in pandas is a NaN among texts.
+            # pandas represents missing text as NaN.
             cells = [None if _is_missing(cell) else cell for cell in array.tolist()]
             return pl.Series(cells, strict=True)
         return pl.Series(array)
@@ -87,7 +87,7 @@ def _series(role: str, values: object) -> pl.Series:
 
 
 def _is_missing(cell: object) -> bool:
-    """Whether a cell of an object array is missing: None, NaN or pandas's NA."""
+    """True if a cell of an object array is missing: None, NaN or the NA of pandas."""
     return (
         cell is None
         or type(cell).__name__ == "NAType"

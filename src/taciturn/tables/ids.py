@@ -1,4 +1,4 @@
-"""Ids as given, and the indices that stand for them."""
+"""Mapping between ids and indices."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,11 @@ Indices = npt.NDArray[np.int32]
 
 
 class IdIndex:
-    """Collects ids piece by piece and gives each an index, in the order of the ids.
+    """Collects ids piece by piece and assigns indices in sorted order.
 
-    Whole numbers stay numbers and text stays text. Numbers are kept as they come, in 32 bits where
-    they fit, and are looked up in a table if they lie close together; everything else is looked up
-    in a growing list of what has been seen.
+    Integers stay integers and text stays text. Integers are stored in 32 bits where they fit. They
+    are indexed by a dense table if their range is small; all other ids are looked up in a growing
+    list of distinct ids.
     """
 
     def __init__(self, role: str) -> None:
@@ -27,7 +27,7 @@ class IdIndex:
         self._seen: pl.DataFrame | None = None
 
     def add(self, ids: pl.Series) -> None:
-        """Take the next ids; none is missing."""
+        """Add the next ids, without missing values."""
         ids = self._normal(ids)
         if len(ids) == 0:
             return
@@ -42,7 +42,7 @@ class IdIndex:
         self._pieces.append(ids.to_numpy().astype(np.int32 if narrow else np.int64))
 
     def finish(self) -> tuple[pl.Series, Indices]:
-        """Return the different ids, rising, and the index of each id taken, in order."""
+        """Distinct ids, sorted, and the index of each added id."""
         if self._ends is not None:
             low, high = self._ends
             if high - low < max(4 * sum(map(len, self._pieces)), 2**16):
@@ -70,14 +70,14 @@ class IdIndex:
         raise InvalidDocument(f"{self.role} ids must be whole numbers or text; convert the column")
 
     def _look_up(self, ids: pl.Series) -> Indices:
-        """Return the places of ids in the list of what has been seen, adding those that are new."""
+        """Positions of ids in the list of distinct ids; new ids are appended to it."""
         ids = ids.alias("id")
         if self._seen is None:
             self._seen = pl.DataFrame({"id": ids.clear(), "place": pl.Series([], dtype=pl.Int32)})
         known = len(self._seen)
         new = ids.unique(maintain_order=True).to_frame().join(self._seen, on="id", how="anti")
         if known + len(new) > INDEX_MAX:
-            raise InvalidDocument(f"there are more than {INDEX_MAX:,} different {self.role}s")
+            raise InvalidDocument(f"there are more than {INDEX_MAX:,} {self.role}s; use fewer")
         places = pl.Series(np.arange(known, known + len(new), dtype=np.int32))
         self._seen = pl.concat([self._seen, new.with_columns(place=places)])
         found = ids.to_frame().join(self._seen, on="id", how="left", maintain_order="left")
@@ -91,7 +91,7 @@ class IdIndex:
         return pl.Series(np.flatnonzero(present) + low), self._joined(index, low)
 
     def _joined(self, table: Indices, low: int) -> Indices:
-        """Return table[id − low] for all ids taken, letting go of them on the way."""
+        """table[id − low] for all added ids, which are freed on the way."""
         indices = np.empty(sum(map(len, self._pieces)), dtype=np.int32)
         begin = 0
         for number, piece in enumerate(self._pieces):
@@ -102,17 +102,17 @@ class IdIndex:
 
 
 def parse_id(text: str, ids: pl.Series) -> int | str:
-    """Return an id given as text, on the command line say, in the type of `ids`."""
+    """Convert an id given as text, such as on the command line, to the type of `ids`."""
     if not ids.dtype.is_integer():
         return text
     try:
         return int(text)
     except ValueError:
-        raise InvalidParameter(f"ids are whole numbers here, got {text!r}") from None
+        raise InvalidParameter(f"ids must be whole numbers here, got {text!r}") from None
 
 
 def index_of(role: str, identifier: int | str, ids: pl.Series) -> int:
-    """Return the index of an id, or raise that it is not known."""
+    """Index of an id. Raises if it is unknown."""
     if isinstance(identifier, str) != ids.dtype.is_integer():
         try:
             place = ids.search_sorted(identifier)

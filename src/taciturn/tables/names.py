@@ -1,6 +1,6 @@
-"""Names that columns go by in tables of users and items, to be passed to a reader as roles.
+"""Roles of columns in tables of users, items and ratings.
 
-Names are matched in any case. They cover MovieLens, Netflix and the usual ones on Kaggle.
+Names are matched case-insensitively. They cover MovieLens, Netflix and common Kaggle sets.
 """
 
 from taciturn.tables.columns import Role
@@ -28,4 +28,4 @@ TIMESTAMP = Role(
 TITLE = Role(name="title", aliases=("title", "name", "titles"))
 
 ID = "id"
-"""Name of the id column in a table of one kind of thing, such as all items."""
+"""Name of the id column in a table of only users or only items."""

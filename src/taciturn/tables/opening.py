@@ -1,4 +1,4 @@
-"""Files of tables before their rows are read: formats, compression, and errors that say the fix."""
+"""Opening table files: format detection, decompression and error messages."""
 
 import bz2
 import glob
@@ -13,8 +13,7 @@ import polars as pl
 from taciturn.errors import InvalidDocument
 
 _UNREADABLE = (
-    "a line has another number of fields, a field is not of its column's type, or the text is not "
-    "UTF-8"
+    "a line has the wrong number of fields, a field has the wrong type, or the text is not UTF-8"
 )
 
 
@@ -23,7 +22,7 @@ class UnreadableTable(InvalidDocument):
 
 
 class Explained:
-    """Turns what goes wrong with a file into an error that quotes nothing of its content."""
+    """Context manager that turns read errors into messages without any content of the file."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -37,31 +36,31 @@ class Explained:
                 f"cannot read {self.path}: there is no such file; check the path"
             ) from None
         if isinstance(error, OSError):
-            reason = error.strerror or "it is damaged, or not compressed as its name says"
+            reason = error.strerror or "it is damaged, or its compression does not match its name"
             raise InvalidDocument(f"cannot read {self.path}: {reason}") from None
         broken = (
             *(pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
             *(EOFError, RuntimeError, NotImplementedError),
         )
-        # A panic in the library is no Exception.
+        # A panic in polars is not an Exception.
         panic = type(error).__name__ == "PanicException"
         if isinstance(error, broken) or type(error) is ValueError or panic:
             raise UnreadableTable(f"cannot read {self.path} as a table: {_UNREADABLE}") from None
 
 
 def checked_path(path: str | os.PathLike[str]) -> str:
-    """Path as text; raises if no file can have it."""
+    """Path as text. Raises if it is not a valid path."""
     text = os.fspath(path)
     if "\0" in text:
-        raise InvalidDocument("a path cannot contain a null character")
+        raise InvalidDocument("the path contains a null character; correct it")
     return text
 
 
 def is_parquet(path: str, header: bool | None = None) -> bool:
-    """Whether a path names Parquet files, by its name or its first bytes.
+    """True if a path refers to Parquet files, by its name or its first bytes.
 
-    The bytes do not count for a text file that is declared to have no header: they may be a private
-    id.
+    The bytes are not read if the caller declares a text file without a header: they may be a
+    private id.
     """
     if path.lower().endswith((".parquet", ".pq")) or _is_folder(path):
         return True
@@ -74,17 +73,17 @@ def is_parquet(path: str, header: bool | None = None) -> bool:
 
 
 def scan_parquet(path: str) -> pl.LazyFrame:
-    """Rows of a Parquet file, or of all such files in a folder or glob."""
+    """Rows of a Parquet file, or of all Parquet files in a folder or glob."""
     pattern = path
     if _is_folder(path):
         if not any(Path(path).rglob("*.parquet")):
-            raise InvalidDocument(f"{path} holds no Parquet files")
+            raise InvalidDocument(f"{path} has no Parquet files; check the path")
         pattern = os.path.join(glob.escape(path), "**", "*.parquet")  # noqa: PTH118 a glob
     return pl.scan_parquet(pattern, glob=not _is_file(pattern))
 
 
 def text_source(path: str) -> str | bytes:
-    """Path of a text that polars reads as it is (plain, gzip, Zstandard, URL), else its content."""
+    """Path of a file that polars reads directly (plain, gzip, Zstandard, URL), else its content."""
     if "://" in path:
         return path
     if not Path(path).is_file():
@@ -99,7 +98,7 @@ def text_source(path: str) -> str | bytes:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             if len(names) != 1:
                 raise InvalidDocument(
-                    f"{path} holds {len(names)} files; unpack it and give the one with the table"
+                    f"{path} contains {len(names)} files; unpack it and pass the one with the table"
                 )
             return archive.read(names[0])
     return path

@@ -1,7 +1,7 @@
-"""Tables as text: separator, first line and rows.
+"""Text tables: separator, header and rows.
 
-The line with column names decides how all others are read, and nothing else does. A file without
-such a line needs its separator declared, because its first line is data.
+Only the header determines how rows are read. For a file without a header the separator must be
+declared, because the first line is data.
 """
 
 import io
@@ -17,10 +17,10 @@ PIECE = 2**20
 """Maximum number of rows in memory at a time while reading."""
 
 SEPARATORS = ("::", "\t", ",", ";", "|", " ")
-"""Tried in this order on the first line."""
+"""Separators, in the order in which they are tried on the first line."""
 
 NULLS = ["", "NA", "N/A", "null", "NULL", "None"]
-"""Fields that count as missing."""
+"""Field contents that count as missing."""
 
 Types = Mapping[str, type[pl.DataType]]
 
@@ -31,16 +31,17 @@ class TextRows:
     Parameters
     ----------
     path
-        The file, as errors name it.
+        Path of the file for error messages.
     source
-        Where polars reads it from, or the text itself.
+        Path or URL that polars reads, or the text itself.
     separator, header
-        Found from the first line if None. Without a header the separator must be given.
+        Format of the file; detected from the first line if None. Without a header the separator
+        is required.
 
     Attributes
     ----------
     fields
-        The fields of the first line: the names of the columns, if there is a header.
+        Fields of the first line: the column names, if there is a header.
     """
 
     def __init__(
@@ -53,20 +54,20 @@ class TextRows:
         self.path = path
         if header is False and separator is None:
             raise InvalidParameter(
-                f"name the separator of {path}: without a header, its first line is data and must "
-                "not decide how all others are read; --separator"
+                f"pass --separator for {path}: without a header its first line is data, from which "
+                "the format must not be detected"
             )
         if separator is None:
             separator = find_separator(path, source)
         if separator != "::" and len(separator.encode()) != 1:
-            raise InvalidParameter(f"a separator is one character or ::, got {separator!r}")
-        # To polars a double colon is two separators with an empty column in between.
+            raise InvalidParameter(f"--separator must be one character or ::, got {separator!r}")
+        # polars reads a double colon as two separators around an empty column.
         width, self._character = (2, ":") if separator == "::" else (1, separator)
         row = _first_row(source, self._character)
         self.fields = row[::width]
         self._source = source
         self._has_header = header is not False
-        # Longer lines are refused when they are read; shorter ones lack something.
+        # Lines with more fields are refused when read; in shorter ones, fields are missing.
         self._names = [f"column_{place}" for place in range(len(row))]
         self._columns = self._names[::width]
         self._between = [name for place, name in enumerate(self._names) if place % width]
@@ -74,14 +75,14 @@ class TextRows:
     def pieces(
         self, places: Mapping[str, int], types: Types | None = None
     ) -> Iterator[pl.DataFrame]:
-        """Yield columns under new names, piece by piece; `places` counts the fields from 0.
+        """Columns under new names, piece by piece; `places` maps names to field indices from 0.
 
-        Every column is text, except where `types` says otherwise by the new name. What a column is
-        never depends on its rows: one user's odd id would change all others'.
+        Columns are text unless `types` gives another type for the new name. The type of a column
+        never depends on its rows: otherwise one user's unusual id would affect all other ids.
         """
         declared = {self._columns[places[name]]: kind for name, kind in (types or {}).items()}
         chosen = [pl.col(self._columns[place]).alias(name) for name, place in places.items()]
-        # In any column, read or not: two stray quotes would swallow all rows between them.
+        # Check all columns, read or not: two stray quotes would merge all rows between them.
         broken = pl.any_horizontal(pl.col(pl.String).str.contains("\n", literal=True))
         checks = [broken.fill_null(value=False).alias("\0broken")]
         if self._between:
@@ -102,23 +103,25 @@ class TextRows:
         ):
             if piece["\0broken"].any():
                 raise InvalidDocument(
-                    f"a field of {self.path} has a line break: a quote is not closed or not "
-                    "doubled; or write the table as Parquet, where fields may have line breaks"
+                    f"a field of {self.path} has a line break: close or double the quote in it, or "
+                    "write the table as Parquet, where line breaks are allowed"
                 )
             if self._between and piece["\0single"].any():
-                raise InvalidDocument(f"{self.path} has single colons among its double ones")
+                raise InvalidDocument(
+                    f"{self.path} has single colons between fields; separate all fields by ::"
+                )
             yield piece.select(list(places))
 
 
 def readable(source: str | bytes) -> str | io.BytesIO:
-    """A source as polars takes it."""
+    """Source in a form that polars accepts."""
     return source if isinstance(source, str) else io.BytesIO(source)
 
 
 def find_separator(path: str, source: str | bytes, single: Collection[str] | None = None) -> str:
-    """Separator in the first line of a text file, outside of quotes.
+    """Separator in the first line of a text file, outside quotes.
 
-    `single` holds first lines that name one column as a whole. A file without a separator has one
+    `single` holds header lines that are one column name in full. A file without a separator has one
     column if `single` is given, and is refused if it is None.
     """
     line = _first_line(source, path)
@@ -127,17 +130,15 @@ def find_separator(path: str, source: str | bytes, single: Collection[str] | Non
     outside_quotes = re.sub('"[^"]*"', "", line)
     found = next((each for each in SEPARATORS if each in outside_quotes), None)
     if found is None and single is None:
-        raise InvalidDocument(
-            f"the first line of {path} has no known separator; name it with separator"
-        )
+        raise InvalidDocument(f"the first line of {path} has no known separator; pass --separator")
     return found or ","
 
 
 def _first_line(source: str | bytes, path: str) -> str:
-    """The first line, whatever its separator: read as a table with an unlikely one."""
+    """First line, unsplit: parsed with a separator that text does not contain."""
     row = _first_row(source, "\x1f", quote=None, encoding="utf8-lossy")
     if not row:
-        raise InvalidDocument(f"{path} is empty")
+        raise InvalidDocument(f"{path} is empty; check the path")
     return row[0]
 
 

@@ -1,7 +1,7 @@
 """Small tables read whole: id lists, exclusions, titles, item profiles.
 
-They are opened, unpacked, split and quoted as training data is. They are not trained on, so their
-rows may decide the types of their columns.
+They have the same formats, compression and quoting as training data. They are not trained on, so
+column types may be inferred from rows.
 """
 
 import gzip
@@ -28,11 +28,11 @@ _NAMES = frozenset(
 
 
 def read_table(path: str | os.PathLike[str], *, is_typed: bool = True) -> pl.DataFrame:
-    """Table in a text file with a header, compressed or not, or in Parquet.
+    """Table in a Parquet file or in a text file with a header, compressed or not.
 
-    With `is_typed` a column of text becomes numbers if all of it is written as numbers. A file with
-    double colons may lack a header, as MovieLens's movies.dat does: its columns are then id, title
-    and others.
+    With `is_typed`, a text column becomes numeric if all its fields are numbers. A file separated
+    by double colons may lack a header, as movies.dat of MovieLens does: its columns are then id,
+    title and others.
     """
     path = checked_path(path)
     with Explained(path):
@@ -48,13 +48,13 @@ def read_table(path: str | os.PathLike[str], *, is_typed: bool = True) -> pl.Dat
 
 
 def id_column(frame: pl.DataFrame, role: Role, source: str) -> pl.Series:
-    """Column of the ids of users or items, which may also be called id."""
+    """Column of user or item ids, which may also be named id."""
     found = column_of(frame, role)
     if found is None and ID in frame.columns:
         found = frame[ID]
     if found is None:
         raise InvalidDocument(
-            f"{source} has no column of {role.name} ids; name one in its first line, such as "
+            f"{source} has no column of {role.name} ids; name one in its header, such as "
             f"{role.aliases[0]}"
         )
     return found
@@ -69,7 +69,7 @@ def _frame(rows: TextRows) -> pl.DataFrame:
 
 
 def _typed(column: pl.Series) -> pl.Series:
-    """A column of text as numbers, if that is what all of it is; 007 is not."""
+    """Text column as numbers if all its fields are numbers; 007 is not a number."""
     if column.str.contains(r"^\s*[+-]?0\d").any():
         return column
     for kind in (pl.Int64, pl.Float64):
@@ -80,7 +80,7 @@ def _typed(column: pl.Series) -> pl.Series:
 
 
 def _double_colons(path: str, source: str | bytes) -> pl.DataFrame:
-    """Table with double colons between fields, whose titles may have single ones and quotes."""
+    """Table separated by double colons; fields may contain single colons and quotes."""
     lines = [line for line in _lines(source) if line]
     header = [field.strip() for field in lines[0].split("::")]
     if _NAMES.isdisjoint(name.lower() for name in header):
@@ -88,7 +88,7 @@ def _double_colons(path: str, source: str | bytes) -> pl.DataFrame:
         lines = ["", *lines]
     rows = [line.split("::") for line in lines[1:]]
     if any(len(row) > len(header) for row in rows):
-        raise InvalidDocument(f"a line of {path} has more fields than its first; correct it")
+        raise InvalidDocument(f"a line of {path} has more fields than the first; correct it")
     columns = {
         name: pl.Series([row[place] if place < len(row) else None for row in rows], dtype=pl.String)
         for place, name in enumerate(header)
@@ -99,7 +99,7 @@ def _double_colons(path: str, source: str | bytes) -> pl.DataFrame:
 
 
 def _lines(source: str | bytes) -> list[str]:
-    """Lines of a text, which the older MovieLens files have in Latin-1."""
+    """Lines of a text. Older MovieLens files are in Latin-1."""
     try:
         frame = pl.read_csv(
             readable(source),
