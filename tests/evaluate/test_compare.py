@@ -118,7 +118,7 @@ def test_files_and_table(tmp_path: Path) -> None:
     assert set(METRICS.values()) <= document["results"][0].keys()
     assert len(document["runs"]) == 14
     page = files[3].read_text()
-    assert "owner's own view" in page and "http" not in page
+    assert "owner-only" in page and "http" not in page
     assert len(rows(comparison)) == 8
 
 
@@ -165,7 +165,7 @@ def test_the_command(taciturn: Command, tmp_path: Path) -> None:
     assert all(Path(file).exists() for file in document["files"])
     again = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out")
     assert again.stdout.splitlines()[0].split()[:3] == ["solver", "unit", "ε"]
-    assert "owner's own view" in again.stderr
+    assert "owner-only" in again.stderr
 
 
 @pytest.mark.parametrize(

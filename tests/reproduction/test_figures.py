@@ -164,7 +164,7 @@ def test_files_are_written_read_back_and_put_on_one_page(tmp_path: Path) -> None
     again = read_reproduced(tmp_path)
     assert [result.points for result in again] == [result.points for result in results]
     page = write_report(tmp_path, again).read_text(encoding="utf-8")
-    assert page.count("<img") == 2 and "What had to be guessed" in page
+    assert page.count("<img") == 2 and "Assumptions" in page
     assert "http" not in page and "src='data:" in page  # nothing is fetched
 
 

@@ -22,7 +22,7 @@ from taciturn.mechanisms.query import Released
 from taciturn.queries.executor import LocalExecutor
 from taciturn.reproduction.draw_leak import write_leak
 from taciturn.reproduction.leak import LeakSettings, measure_leak
-from taciturn.reproduction.losses import delta_terms, gradient_history, mean_lower, paper_histories
+from taciturn.reproduction.losses import delta_terms, gradient_loss, mean_lower, paper_losses
 from taciturn.solvers.contract import PublicFacts, Seeds, Session
 from taciturn.solvers.gradient import GradientSolver
 from taciturn.solvers.loop import Training
@@ -131,7 +131,7 @@ def test_losses_are_those_of_dense_matrices(
         return original(self, step, state, seen)
 
     monkeypatch.setattr(PaperAlgorithm, "update", update)
-    (history,) = paper_histories(
+    (history,) = paper_losses(
         solver, POPULAR, [world], changed=changed, seed=7, noise=InsecureTestNoise(1)
     )
     worlds = (world.ratings, POPULAR) if changed else (POPULAR, world.ratings)
@@ -148,7 +148,7 @@ def test_losses_are_those_of_dense_matrices(
 def test_one_history_serves_several_neighbours() -> None:
     solver = PaperSolver(factors=2, iterations=6, step_size=0.02, epsilon_i=0.5)
     worlds = [neighbour(POPULAR, item) for item in (0, 3, 5)]
-    together = paper_histories(solver, POPULAR, worlds, noise=InsecureTestNoise(1))
+    together = paper_losses(solver, POPULAR, worlds, noise=InsecureTestNoise(1))
     assert len(together) == 3 and all(history.loss.size == 6 for history in together)
     # The first step is as the proof says: one row of one gradient moves, by at most τ.
     ratio = 0.5 / math.sqrt(2 * math.log(125))
@@ -164,7 +164,7 @@ def test_likelihood_ratios_have_mean_one() -> None:
         math.exp(-history.loss[-1])
         for changed in (False, True)
         for seed in range(150)
-        for history in paper_histories(
+        for history in paper_losses(
             solver, POPULAR, [world], changed=changed, noise=InsecureTestNoise(seed)
         )
     ]
@@ -176,7 +176,7 @@ def test_likelihood_ratios_have_mean_one() -> None:
 def test_gradient_never_exceeds_its_ledger(seed: int, epsilon: float, item: int) -> None:
     budget = Budget.from_epsilon(epsilon, 1e-5)
     world = neighbour(POPULAR, item)
-    history, booked = gradient_history(
+    history, booked = gradient_loss(
         GradientSolver(factors=3, iterations=12), budget, POPULAR, world, seed=seed
     )
     assert math.sqrt(history.squares[-1]) <= booked <= budget.mu
@@ -192,7 +192,7 @@ def test_the_paper_exceeds_its_claim_where_items_are_popular() -> None:
     roots = [
         math.sqrt(history.squares[-1])
         for seed in range(6)
-        for history in paper_histories(solver, crowd, [world], noise=InsecureTestNoise(seed))
+        for history in paper_losses(solver, crowd, [world], noise=InsecureTestNoise(seed))
     ]
     assert min(roots) > claimed and max(roots) > 1.5 * claimed
 

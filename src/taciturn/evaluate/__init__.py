@@ -1,1 +1,1 @@
-"""Evaluation on held-out ratings. It reads private data: every result is the owner's own view."""
+"""Evaluation on held-out ratings. It reads private data: all results are owner-only."""

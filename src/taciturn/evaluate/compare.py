@@ -1,8 +1,8 @@
-"""`taciturn compare`: accuracy against privacy, solvers side by side on the same splits.
+"""`taciturn compare`: accuracy against privacy for several solvers on the same splits.
 
-A seed fixes the split and the public start; noise stays secure and is drawn anew for each seed. All
-solvers are compared at the same exact ε. What comes out is exact and reads private data: the
-owner's own view.
+A seed determines the split and the public initial profiles. Noise is secure and drawn afresh for
+each seed. All solvers are compared at the same exact ε. Results are exact, computed from private
+data, and owner-only.
 """
 
 import math
@@ -30,7 +30,7 @@ DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-privat
 EPSILONS = (1.0, 5.0, 10.0)
 
 VERSION = 2
-"""Of what a cell computes: results of other versions are not used."""
+"""Version of the computation in a cell. Cached results of other versions are ignored."""
 
 METRICS = {
     "rmse": "rmse",
@@ -38,25 +38,25 @@ METRICS = {
     "ndcg": "ndcg@10_unrated_top_quarter",
     "recall": "recall@20_unrated_top_quarter",
 }
-"""Names of metrics in the outside world; those of rankings tell their protocol."""
+"""Names of the metrics in JSON. Names of ranking metrics include their protocol."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to compare.
+    """Solvers, privacy units, budgets and splits to compare.
 
     Parameters
     ----------
     solvers
-        Their names; the first is what the others are compared with.
+        Names of the solvers. The others are compared with the first.
     units
-        What to hide. A solver that knows only some of them is run under those.
+        Privacy units. A solver is run under those that it supports.
     epsilons, delta
-        Overall budgets of the private ones.
+        Total budgets of the private solvers.
     seeds, first_seed
-        How many, and from which on.
+        Number of seeds, and the first of them.
     holdout
-        Part of the ratings that is left out.
+        Fraction of the ratings that is held out.
     """
 
     solvers: tuple[str, ...] = DEFAULT
@@ -71,24 +71,24 @@ class Plan:
         unknown = [name for name in self.solvers if name not in CATALOG]
         if unknown or not self.solvers:
             raise InvalidParameter(
-                f"solvers must be some of {', '.join(CATALOG)}, got {', '.join(unknown) or 'none'}"
+                f"solvers must be from {', '.join(CATALOG)}, got {', '.join(unknown) or 'none'}"
             )
         if len(set(self.solvers)) < len(self.solvers):
-            raise InvalidParameter("a solver is named twice")
+            raise InvalidParameter("--solvers names a solver twice; name each once")
         units = tuple(validate.choice("units", unit, Unit) for unit in self.units)
         object.__setattr__(self, "units", units)
         if not units or len(set(units)) < len(units):
-            raise InvalidParameter("give at least one unit, and none twice")
+            raise InvalidParameter("--units must name at least one unit, and none twice")
         if not self.kinds:
             known = " and ".join(solvers_of_all_units())
-            raise InvalidParameter(f"{known} support unit {units[0]}; add one")
+            raise InvalidParameter(f"only {known} support unit {units[0]}; add one to --solvers")
         if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
-            raise InvalidParameter("give at least one epsilon, and none twice")
+            raise InvalidParameter("--epsilons must have at least one value, and none twice")
         for epsilon in self.epsilons:
             Budget.from_epsilon(epsilon, self.delta)
-        validate.positive_integer("seeds", self.seeds, "3 are usual")
+        validate.positive_integer("seeds", self.seeds, "3 is the default")
         Session(seed=self.first_seed)
-        validate.probability("holdout", self.holdout, "0.1 holds a tenth out")
+        validate.probability("holdout", self.holdout, "0.1 holds out a tenth")
 
     @property
     def each_seed(self) -> range:
@@ -97,7 +97,7 @@ class Plan:
 
     @property
     def kinds(self) -> list[tuple[str, Unit | None]]:
-        """Solvers with the units they are run under, None if they are not private."""
+        """Solvers with the units they are run under; None for non-private solvers."""
         return [
             (name, unit)
             for name in self.solvers
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def cells(self) -> list["Cell"]:
-        """The trainings: every solver, under every unit and ε if it is private, with every seed."""
+        """All training runs: every solver and seed; for private solvers, every unit and ε."""
         return [
             Cell(solver=name, unit=unit, epsilon=epsilon, seed=seed)
             for seed in self.each_seed
@@ -118,7 +118,7 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One training: a solver, its unit and ε if it has them, and a seed."""
+    """One training run: a solver, a seed and, for a private solver, its unit and ε."""
 
     solver: str
     unit: Unit | None
@@ -130,8 +130,8 @@ class Cell:
 class Summary:
     """One solver under one unit at one ε: means over seeds with standard errors.
 
-    A mean is None where it is unknown. `difference` is the mean difference of the RMSE to the first
-    solver on the same splits, at the same ε, and its standard error.
+    A mean is None where it is unknown. `difference` is the mean RMSE difference from the first
+    solver at the same ε on the same splits, and its standard error.
     """
 
     solver: str
@@ -154,7 +154,7 @@ class Comparison:
     statuses: dict[tuple[str, Unit | None], str]
 
     def summaries(self) -> list[Summary]:
-        """Return one summary for each solver, unit and ε, in the order of the plan."""
+        """One summary for each solver, unit and ε, in the order of the plan."""
         firsts = [cell for cell in self.plan.cells if cell.seed == self.plan.first_seed]
         return [self._summary(cell) for cell in firsts]
 
@@ -188,7 +188,7 @@ class Comparison:
         return (mean, error) if mean is not None else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON types."""
+        """Comparison as JSON types."""
         return {
             "view": "owner",
             "source": self.source,
@@ -212,16 +212,17 @@ def run_comparison(
     threads: int | None = None,
     progress: Callable[[int, int, float], None] = lambda done, total, share: None,
 ) -> Comparison:
-    """Run what is not in the folder yet, and return all. Reads private data: the owner's own view.
+    """Run all cells that are not cached in the folder. Reads private data: results are owner-only.
 
-    Results are kept in the folder's `cells`, found by all that they depend on, ratings included.
+    Results are cached in the subfolder `cells`, by a key of all their inputs, including the
+    ratings.
     """
     cache = CellCache(folder / "cells")
     digest = ratings.digest()
     split: tuple[int, Ratings, Ratings] | None = None
     facts = {cell: _facts(cell, plan, digest) for cell in plan.cells}
     found = {cell: cache.get(each, _measured) for cell, each in facts.items()}
-    missing = [cell for cell, kept in found.items() if kept is None]
+    missing = [cell for cell, cached in found.items() if cached is None]
     done = len(found) - len(missing)
     for number, cell in enumerate(missing):
         progress(done + number, len(found), number / len(missing))
@@ -242,7 +243,7 @@ def run_comparison(
 
 
 def _configured(cell: Cell, plan: Plan) -> tuple[Solver, Budget | None]:
-    """Solver and budget of a cell, which spend exactly its ε."""
+    """Solver and budget of a cell, which spends exactly its ε."""
     solver: Solver = make_solver(cell.solver, unit=cell.unit)
     if cell.epsilon is None:
         return solver, None
@@ -256,12 +257,12 @@ def _fit(cell: Cell, plan: Plan, train: Ratings, threads: int | None) -> tuple[F
     certificate = Certificate.from_ledger(fit.ledger, plan.delta)
     spent = math.inf if certificate.epsilon is None else certificate.epsilon
     if cell.epsilon is not None and spent > cell.epsilon * (1 + 1e-6):
-        raise InvalidParameter(f"{cell.solver} spent more than ε = {cell.epsilon:g}")
+        raise InvalidParameter(f"{cell.solver} spent more than its budget of ε = {cell.epsilon:g}")
     return fit, certificate.status.value
 
 
 def _facts(cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
-    """Everything that the result of a cell depends on."""
+    """All inputs of a cell's result, as a cache key."""
     return {
         "version": (VERSION, __version__),
         "ratings": digest,
@@ -273,14 +274,14 @@ def _facts(cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
 
 
 def _measured(document: Any) -> tuple[Accuracy, str]:
-    """Accuracy and status of a cell that was kept."""
+    """Accuracy and status of a cached cell."""
     groups = tuple(document["rmse_by_popularity"])
     metrics = {name: document[name] for name in METRICS}
     return Accuracy(rmse_by_popularity=groups, **metrics), str(document["status"])
 
 
 def _mean(values: Sequence[float | None]) -> tuple[float | None, float | None]:
-    """Return mean and standard error, None if a value or, for the latter, a second one lacks."""
+    """Mean and standard error. Both None if a value is missing; no error for a single value."""
     known = [value for value in values if value is not None]
     if not known or len(known) < len(values):
         return None, None

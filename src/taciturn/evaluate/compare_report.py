@@ -1,4 +1,4 @@
-"""A comparison as a table, a drawing, JSON and one self-contained page: the owner's own view."""
+"""Reports of a comparison: table, plot, JSON and a self-contained page. All owner-only."""
 
 from pathlib import Path
 from typing import Any
@@ -8,14 +8,14 @@ from taciturn._internal.html import page, picture, table
 from taciturn.evaluate.compare import Comparison, Summary
 
 OWNER = (
-    "Exact errors on private ratings: the owner's own view. Choosing by them what to publish is "
-    "not covered by any guarantee."
+    "Exact errors on private ratings: owner-only. No guarantee covers choosing what to publish by "
+    "these errors."
 )
 _HEAD = ("solver", "unit", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "recall@20")
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
-    """Write compare.json, .png, .svg and .html; older ones are replaced."""
+    """Write compare.json, .png, .svg and .html, replacing existing files."""
     return write_drawn(
         folder / "compare",
         comparison.to_dict(),
@@ -25,7 +25,7 @@ def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
 
 
 def rows(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Return the table as text, a heading first."""
+    """Rows of the table as text, starting with the header."""
     return [_HEAD, *(_row(summary) for summary in comparison.summaries())]
 
 
@@ -44,7 +44,7 @@ def _row(summary: Summary) -> tuple[str, ...]:
 
 
 def _named(summary: Summary) -> tuple[str, str, str]:
-    """Return solver, unit and ε."""
+    """Solver, unit and ε as text."""
     epsilon = "–" if summary.epsilon is None else f"{summary.epsilon:g}"
     return summary.solver, summary.unit or "–", epsilon
 
@@ -56,7 +56,7 @@ def _with_error(mean: float | None, error: float | None, sign: str = "") -> str:
 
 
 def draw_comparison(comparison: Comparison) -> Any:
-    """Return RMSE against ε: lines for private solvers, dashed where only claimed."""
+    """Plot of RMSE against ε. Lines of solvers that are not proven are dashed."""
     has_units = len(comparison.plan.units) > 1
     drawing = canvas(7.5, 5.0 + 0.25 * has_units * len(comparison.plan.kinds))
     panel = drawing.add_subplot()
@@ -69,7 +69,7 @@ def draw_comparison(comparison: Comparison) -> Any:
             continue
         label = name if line[0].status == "proven" else f"{name} ({line[0].status})"
         if unit and has_units:
-            label += f", unit {unit}: hides {unit.facts.hides}"
+            label += f", unit {unit}: protects {unit.facts.hides}"
         errors = [summary.errors["rmse"] for summary in line]
         panel.errorbar(
             [summary.epsilon for summary in line],
@@ -86,13 +86,13 @@ def draw_comparison(comparison: Comparison) -> Any:
     panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     panel.minorticks_off()
     panel.set(
-        xlabel=f"overall ε at δ = {comparison.plan.delta:g}, exact",
+        xlabel=f"total ε at δ = {comparison.plan.delta:g}, exact",
         ylabel="RMSE on held-out ratings",
         title=f"{comparison.source}: {comparison.plan.seeds} splits",
     )
     panel.grid(alpha=0.3)
     if has_units:
-        drawing.legend(loc="outside lower center")  # too wide to lie among the lines
+        drawing.legend(loc="outside lower center")  # too wide to fit inside the plot
     else:
         panel.legend()
     return drawing
@@ -117,13 +117,14 @@ def _page(comparison: Comparison, svg: bytes) -> bytes:
         picture(svg, "held-out error against ε"),
         table(head, body),
         f"<p class='note'>Means over {plan.seeds} random splits, {plan.holdout:g} of the ratings "
-        "held out, with standard errors. Differences are to the first line of the same ε, on the "
-        "same splits. Rankings are over all items that a user has not rated in training; held-out "
-        "ratings in the top quarter of the scale are relevant. A status of claimed is no guarantee."
+        "held out, with standard errors. Differences are from the first solver at the same ε on "
+        "the same splits. Rankings are over all items without a training rating by the user; "
+        "held-out ratings in the top quarter of the scale are relevant. Status claimed is not a "
+        "guarantee."
         "</p>",
-        table(("unit", "hides"), [(unit, unit.facts.hides) for unit in plan.units]),
+        table(("unit", "protects"), [(unit, unit.facts.hides) for unit in plan.units]),
         "<h2>RMSE by popularity</h2>",
         table(("solver", "unit", "ε", "least popular", "2", "3", "4", "most popular"), groups),
-        "<p class='note'>Items in five groups with about as many training ratings each.</p>",
+        "<p class='note'>Five groups of items with about equally many training ratings.</p>",
     ]
     return page(f"Comparison on {comparison.source}", parts)

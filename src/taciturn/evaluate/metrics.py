@@ -1,4 +1,4 @@
-"""Errors and rankings on ratings that were left out: exact, and so for the owner only."""
+"""Accuracy and ranking metrics on held-out ratings. Exact, so owner-only."""
 
 import math
 from collections.abc import Sequence
@@ -17,27 +17,27 @@ from taciturn.solvers.contract import Fit
 _PIECE = 2**18
 
 GROUPS = 5
-"""Groups of items by popularity, with about as many training ratings each."""
+"""Number of item groups by popularity, with about equally many training ratings each."""
 
 RELEVANT = 0.75
-"""A held-out rating is relevant from this part of the scale on: 4 on a scale from 1 to 5."""
+"""Minimum relevant rating, as a fraction of the scale: 4 on a scale from 1 to 5."""
 
 NDCG_AT, RECALL_AT = 10, 20
 
 
 def rmse(fit: Fit, ratings: Ratings) -> float:
-    """Return the root-mean-square error of a fit on ratings with the same users and items.
+    """Root-mean-square error of a fit on ratings with the same users and items.
 
-    Reads private data: the owner's own view, not covered by any guarantee.
+    Reads private data: owner-only, not covered by any guarantee.
     """
     return math.sqrt(float(np.mean(_errors(fit, ratings) ** 2)))
 
 
 def coverage(fit: Fit, ratings: Ratings, shares: Sequence[float]) -> list[float]:
-    """Return which part of ratings lies within normal intervals about their predictions.
+    """Empirical coverage of normal prediction intervals.
 
-    `shares` are what intervals of the fit's deviations should hold. Reads private data: the owner's
-    own view.
+    `shares` are the nominal coverages. Intervals follow from the standard deviations of the fit's
+    predictions. Reads private data: owner-only.
     """
     users, items = ratings.rows(), ratings.by_user.columns
     errors = np.abs(_errors(fit, ratings)) / fit.model.deviations_rows(users, items)
@@ -46,19 +46,19 @@ def coverage(fit: Fit, ratings: Ratings, shares: Sequence[float]) -> list[float]
 
 @dataclass(frozen=True, kw_only=True)
 class Accuracy:
-    """How well a fit predicts and ranks held-out ratings. Exact: the owner's own view.
+    """Accuracy of predictions and rankings on held-out ratings. Exact: owner-only.
 
     Attributes
     ----------
     rmse, mae
-        Of predictions cut to the scale.
+        Errors of predictions clipped to the scale.
     rmse_by_popularity
-        The same by groups of items, the least popular first; each group has about as many training
-        ratings. None for a group without held-out ratings.
+        RMSE by groups of items, least popular first, with about equally many training ratings each.
+        None for a group without held-out ratings.
     ndcg, recall
-        NDCG@10 and recall@20 over all items that a user has not rated in training; held-out ratings
-        in the top quarter of the scale are relevant, and users without any are left out. None if
-        there are no such users.
+        Means over users of NDCG@10 and recall@20 over all items without a training rating by the
+        user. Held-out ratings in the top quarter of the scale are relevant; users without relevant
+        ratings are left out. None if no user is left.
     """
 
     rmse: float
@@ -69,7 +69,7 @@ class Accuracy:
 
 
 def accuracy(fit: Fit, train: Ratings, test: Ratings, threads: int | None = None) -> Accuracy:
-    """Return how well a fit does on held-out ratings. Reads private data: the owner's own view."""
+    """Accuracy of a fit on held-out ratings. Reads private data: owner-only."""
     errors = _errors(fit, test)
     groups = _popularity(train)[test.by_user.columns]
     by_group = [errors[groups == group] for group in range(GROUPS)]
@@ -86,10 +86,12 @@ def accuracy(fit: Fit, train: Ratings, test: Ratings, threads: int | None = None
 
 
 def _errors(fit: Fit, ratings: Ratings) -> npt.NDArray[np.float64]:
-    """Return prediction minus rating, in the order of `by_user`."""
+    """Prediction errors v̂ − v, in the order of `by_user`."""
     model = fit.owner_model
     if len(ratings) == 0 or ratings.shape[0] != len(model.user_profiles):
-        raise InvalidParameter("evaluate on ratings of the same users and items, at least one")
+        raise InvalidParameter(
+            "test ratings must have the same users and items as the fit, and must not be empty"
+        )
     users, items, values = ratings.rows(), ratings.by_user.columns, ratings.values()
     errors = np.empty(len(ratings))
     for begin in range(0, len(ratings), _PIECE):
@@ -99,7 +101,7 @@ def _errors(fit: Fit, ratings: Ratings) -> npt.NDArray[np.float64]:
 
 
 def _popularity(train: Ratings) -> npt.NDArray[np.int64]:
-    """Return the group of each item, 0 for the least popular."""
+    """Popularity group of each item; 0 is the least popular."""
     counts = np.diff(train.by_item.starts)
     order = np.argsort(counts, kind="stable")
     before = np.cumsum(counts[order]) - counts[order]
@@ -114,11 +116,11 @@ def _ranking(
     model = fit.owner_model
     profiles = model.item_profiles
     relevant = test.values() >= test.scale.low + RELEVANT * test.scale.range
-    hits = test.select(relevant) if relevant.any() else None
-    if hits is None:
+    wanted = test.select(relevant) if relevant.any() else None
+    if wanted is None:
         return None, None
-    wanted = np.diff(hits.by_user.starts)
-    users = np.flatnonzero(wanted)
+    relevant_counts = np.diff(wanted.by_user.starts)
+    users = np.flatnonzero(relevant_counts)
     starts, columns = _rows_of(train, users)
     best, _ = ItemIndex(profiles.factors, profiles.biases).best(
         model.user_profiles.factors[users],
@@ -127,13 +129,13 @@ def _ranking(
         columns=columns,
         threads=parallel.thread_count(threads),
     )
-    # A pair (user, item) as one number; those that are relevant are sorted already.
+    # Encode each (user, item) pair as one number; the relevant pairs are already sorted.
     items = train.shape[1]
-    keys = hits.rows().astype(np.int64) * items + hits.by_user.columns
+    keys = wanted.rows().astype(np.int64) * items + wanted.by_user.columns
     asked = users[:, None].astype(np.int64) * items + best
     place = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
     found = (keys[place] == asked) & (best >= 0)
-    counts = wanted[users]
+    counts = relevant_counts[users]
     recall = found.sum(axis=1) / np.minimum(counts, RECALL_AT)
     gains = 1 / np.log2(np.arange(2, NDCG_AT + 2))
     ideal = np.cumsum(gains)[np.minimum(counts, NDCG_AT) - 1]
@@ -145,7 +147,7 @@ def _ranking(
 def _rows_of(
     ratings: Ratings, users: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the items of some users in compressed rows."""
+    """Items of the given users in compressed rows."""
     keep = np.zeros(ratings.shape[0], dtype=np.bool_)
     keep[users] = True
     counts = np.diff(ratings.by_user.starts)

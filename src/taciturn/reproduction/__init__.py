@@ -1,1 +1,1 @@
-"""The paper's experiments run again, and the gap in its proof measured."""
+"""Reproduction of the paper's experiments, and measurement of the gap in its proof."""

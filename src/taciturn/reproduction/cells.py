@@ -1,7 +1,7 @@
-"""Cells: single trainings that figures are made of, each kept under what it was run with.
+"""Cells: the single training runs behind the figures.
 
-A cell's result is kept in the cache folder under a digest of its configuration and of the data's
-own file, so that an interrupted reproduction goes on where it was and figures share their runs.
+The result of a cell is cached by a digest of its configuration and of the data file. An interrupted
+reproduction therefore resumes, and figures share runs.
 """
 
 import math
@@ -25,31 +25,31 @@ from taciturn.reproduction.published import SETS, Configuration, PaperSet
 from taciturn.solvers.paper import has_settled
 
 VERSION = 1
-"""Of what a cell computes: results of other versions are not used."""
+"""Version of the computation in a cell. Cached results of other versions are ignored."""
 
 TOLERANCE, PATIENCE = 5e-5, 15
-"""The stopping rule: as close as any that was tried to the paper's numbers of iterations."""
+"""Stopping rule; no other rule tried comes closer to the paper's numbers of iterations."""
 
 ITERATIONS_MAX = 20_000
-"""Where a run ends that the rule does not stop."""
+"""Maximum number of iterations of a run that the stopping rule does not end."""
 
 HOLDOUT, SPLIT = 0.1, 0
-"""Part of the ratings that companions leave out of training and measure the error on, and the seed
-that chooses it: the same for all, since splits differ by more than lines do."""
+"""Held-out fraction of the ratings, and the seed of the split. The split is the same for all runs,
+because errors differ more between splits than between lines of a figure."""
 
 MARKS = 50
-"""Held-out errors are measured about so many times along a training of known length."""
+"""Approximate number of held-out errors measured during a run of known length."""
 
 MARK_EVERY = 50
-"""And every so many iterations if a rule decides the length."""
+"""Iterations between held-out errors if the stopping rule ends the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One training: what it is run with, and nothing else that its result depends on but noise.
+    """One training run: all inputs of its result except noise and the data file.
 
-    `iterations` None leaves the length to the stopping rule; `held_out` trains on nine tenths and
-    measures the error on the rest.
+    With `iterations` None, the stopping rule ends the run. With `held_out`, the run trains on nine
+    tenths of the ratings and measures the error on the rest.
     """
 
     data: str
@@ -61,12 +61,12 @@ class Cell:
 
     @property
     def paper_set(self) -> PaperSet:
-        """The data set, as the paper knows it."""
+        """The paper's data set."""
         return SETS[self.data]
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Everything that the result depends on but noise, the data's file included."""
+        """All inputs of the result except noise, including the data file, as a cache key."""
         facts = {
             "version": VERSION,
             "data": data_digest(self.paper_set.source),
@@ -79,11 +79,11 @@ class Cell:
 
 @dataclass(frozen=True, kw_only=True)
 class Trace:
-    """What a cell measured.
+    """Errors measured by a cell.
 
-    rmse: errors on the training ratings before step 0 … J − 1. rmse_test: (iteration, error on
-    held-out ratings before it), empty unless the cell holds some out. ratings: how many there are,
-    held-out ones included.
+    rmse: errors on the training ratings before steps 0 … J − 1. rmse_test: pairs (iteration, error
+    on held-out ratings before it), empty unless the cell holds out ratings. ratings: number of
+    ratings, including held-out ones.
     """
 
     rmse: tuple[float, ...]
@@ -92,14 +92,14 @@ class Trace:
 
     @property
     def iterations(self) -> int:
-        """J."""
+        """Number of iterations, J."""
         return len(self.rmse)
 
 
 def run_cell(
     cell: Cell, ratings: Ratings, threads: int | None = None, noise: NoiseSource | None = None
 ) -> Trace:
-    """Train, and return the errors along the way. Reads the ratings; all errors are exact."""
+    """Train and measure the errors of each iteration. Reads the ratings; all errors are exact."""
     total, test = len(ratings), None
     if cell.held_out:
         ratings, test = random_split(ratings, HOLDOUT, SPLIT)
@@ -137,7 +137,7 @@ def _marks(iterations: int | None) -> range | set[int]:
 
 
 class _Scorer:
-    """Errors on held-out ratings of the profiles before a step, in 64-bit floats."""
+    """Held-out errors of the profiles before a step, in 64-bit floats."""
 
     def __init__(self, train: Ratings, test: Ratings, protocol: Protocol) -> None:
         self._test, self._values = test, test.values().astype(np.float64)
@@ -146,7 +146,7 @@ class _Scorer:
             self._means = item_means(train)
 
     def rmse(self, step: Step) -> float:
-        """Root-mean-square error before a step."""
+        """Held-out root-mean-square error before a step."""
         test, users = self._test, step.state.users
         model = FactorModel(
             scale=test.scale,
@@ -165,12 +165,12 @@ def cell_cache() -> CellCache:
 
 @lru_cache(maxsize=8)
 def data_digest(source: str) -> str:
-    """Return the digest of a set's file, which is fetched if it is not here."""
+    """Digest of a set's file, which is downloaded if it is missing."""
     return file_digest(locate(source, check=False), "sha256")
 
 
 def kept(cell: Cell, cache: CellCache) -> Trace | None:
-    """Result of a cell that was run before, or None."""
+    """Cached result of a cell, or None."""
 
     def parse(document: Any) -> Trace | None:
         trace = Trace(
@@ -185,11 +185,11 @@ def kept(cell: Cell, cache: CellCache) -> Trace | None:
 
 
 def keep(cell: Cell, trace: Trace, cache: CellCache) -> None:
-    """Keep the result of a cell."""
+    """Cache the result of a cell."""
     cache.put(cell.facts, {"cell": asdict(cell)} | asdict(trace))
 
 
 def cost(cell: Cell, iterations: int) -> float:
-    """Return about how long a cell takes, in units of its own."""
+    """Approximate running time of a cell, in arbitrary units."""
     ratings = cell.paper_set.ratings
     return iterations * ratings * (1 + cell.configuration.factors / 32)

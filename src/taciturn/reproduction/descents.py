@@ -1,7 +1,6 @@
-"""Algorithm 1 step by step, as the experiments need to watch it.
+"""Algorithm 1 step by step, for the experiments.
 
-What a step shows is exact and private, errors and item profiles included: the owner's own view, or
-that of a researcher on a public set.
+Steps expose exact errors and item profiles. They are owner-only unless the set is public.
 """
 
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from taciturn.solvers.paper import PaperAlgorithm, PaperSolver, PaperState
 
 
 class Protocol(StrEnum):
-    """As the experiments were run, recovered from the figures, or as the paper prints it."""
+    """Algorithm as run in the experiments (recovered from the figures), or as printed."""
 
     AS_RUN = "as-run"
     AS_PRINTED = "as-printed"
@@ -33,10 +32,10 @@ class Protocol(StrEnum):
 def paper_solver(
     configuration: Configuration, protocol: Protocol, scale: Scale, iterations: int
 ) -> PaperSolver:
-    """Return the algorithm for a point of a figure.
+    """Solver for a point of a figure.
 
-    As run, ratings are centred by exact item means and τ is the largest rating; as printed, neither
-    holds. Without noise, ε_i only chooses the grid.
+    As run, ratings are centred by exact item means and τ is the largest rating. As printed, ratings
+    are not centred and τ is the solver's default. Without noise, ε_i only determines the grid.
     """
     as_run = protocol is Protocol.AS_RUN
     return PaperSolver(
@@ -74,7 +73,7 @@ def descend(
     threads: int | None = None,
     noise: NoiseSource | None = None,
 ) -> Iterator[Step]:
-    """Yield the iterations of Algorithm 1, up to `solver.iterations`. Reads private data."""
+    """Iterations of Algorithm 1, up to `solver.iterations`. Reads private data."""
     facts = PublicFacts.of(ratings, Unit.VALUE)
     algorithm = PaperAlgorithm(solver, facts, is_noised=noised, threads=threads)
     session = Session(seed=seed, threads=threads, noise=noise)

@@ -1,4 +1,4 @@
-"""Draws reproduced figures, with the paper's own points over them. Needs the extra `plots`."""
+"""Plots of reproduced figures with the paper's points. Needs the extra `plots`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from taciturn.reproduction.published import NON_PRIVATE, Axis, Figure, Quantity
 _PANELS = (
     ((Quantity.RMSE,), "RMSE on the training ratings"),
     ((Quantity.RMSE_TEST,), "RMSE on held-out ratings (90/10)"),
-    ((Quantity.EPSILON_PAPER, Quantity.EPSILON_EXACT), "overall ε at δ = 1e-5"),
-    ((Quantity.MS,), "milliseconds an iteration"),
+    ((Quantity.EPSILON_PAPER, Quantity.EPSILON_EXACT), "total ε at δ = 1e-5"),
+    ((Quantity.MS,), "milliseconds per iteration"),
 )
 _AXES = {
     Axis.ITERATIONS: "iterations",
-    Axis.EPSILON_I: "ε_i of one iteration",
-    Axis.FACTORS: "length of a profile, k (the paper's n)",
+    Axis.EPSILON_I: "ε_i per iteration",
+    Axis.FACTORS: "number of factors, k (the paper's n)",
     Axis.STEP_SIZE: "step size (the paper's μ)",
 }
 
@@ -25,7 +25,7 @@ _CIRCLE = {"linestyle": "none", "marker": "o", "markerfacecolor": "none"}
 
 
 def draw_figure(figure: Figure, points: Sequence[Point], subtitle: str = "") -> dict[str, bytes]:
-    """Return a figure as PNG and SVG, by the ending of the file."""
+    """Figure as PNG and SVG, by file extension."""
     shown = [
         (group, title)
         for group, title in _PANELS
@@ -56,7 +56,7 @@ def draw_figure(figure: Figure, points: Sequence[Point], subtitle: str = "") -> 
         for panel, (group, _) in zip(panels, shown, strict=True)
         if group[0] in (Quantity.RMSE, Quantity.RMSE_TEST)
     ]
-    if len(errors) == 2:  # on one scale, so that the gap between the two can be seen
+    if len(errors) == 2:  # on one scale, to show the gap between them
         errors[0].sharey(errors[1])
         errors[0].autoscale_view()
     title = f"Figure {figure.number}: {figure.title}"
@@ -72,7 +72,7 @@ def _draw_line(
     quantity: Quantity,
     colour: str,
 ) -> None:
-    """Draw one line and the paper's points of it."""
+    """Draw one line and the paper's points for it."""
     line = [point for point in points if (point.series, point.quantity) == (series, quantity)]
     if not line:
         return
@@ -110,6 +110,6 @@ def _label(series: str, quantity: Quantity) -> str:
             Quantity.EPSILON_PAPER: "by the paper's formula",
             Quantity.EPSILON_EXACT: "exact",
         }
-        return names.get(quantity, "here")
+        return names.get(quantity, "reproduced")
     name = "without noise" if series == NON_PRIVATE else series.replace("eps_i=", "ε_i = ")
     return f"{name}, exact" if quantity is Quantity.EPSILON_EXACT else name

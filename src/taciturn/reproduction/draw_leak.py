@@ -1,4 +1,4 @@
-"""Draws and writes what `taciturn paper leak` measured. Needs the extra `plots` to draw."""
+"""Plots and JSON of `taciturn paper leak`. Plots need the extra `plots`."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ _ORIGINAL, _CHANGED, _CLAIM = "#0072B2", "#D55E00", "#000000"
 
 
 def write_leak(folder: Path, leak: Leak) -> None:
-    """Write leak.png, leak.svg and leak.json; older ones are replaced."""
+    """Write leak.png, leak.svg and leak.json, replacing existing files."""
     prepare_folder(folder)
     for ending, content in draw_leak(leak).items():
         write_file(folder / f"leak.{ending}", content, replace=True)
@@ -24,7 +24,7 @@ def write_leak(folder: Path, leak: Leak) -> None:
 
 
 def draw_leak(leak: Leak) -> dict[str, bytes]:
-    """Return the plots as PNG and SVG: the counterexample, then losses against iterations."""
+    """Plots as PNG and SVG: the counterexample, then privacy losses against iterations."""
     panels = len(leak.items) + 1
     drawing = canvas(4.6 * panels, 4.2)
     first, *others = drawing.subplots(1, panels, squeeze=False)[0]
@@ -52,22 +52,22 @@ def _draw_counterexample(panel: Any, leak: Leak) -> None:
 
 
 def _draw_losses(panel: Any, item: ItemLeak, claim: float) -> None:
-    for world, colour, label in (
-        (item.original, _ORIGINAL, "original world"),
-        (item.changed, _CHANGED, "changed world"),
+    for runs, colour, label in (
+        (item.original, _ORIGINAL, "original dataset"),
+        (item.changed, _CHANGED, "neighbouring dataset"),
     ):
-        for number, history in enumerate(world):
-            steps = np.arange(1, history.loss.size + 1)
+        for number, run in enumerate(runs):
+            steps = np.arange(1, run.loss.size + 1)
             panel.plot(
                 steps,
-                history.loss,
+                run.loss,
                 color=colour,
                 alpha=0.35,
                 linewidth=0.7,
                 label=label if number == 0 else None,
             )
     panel.axhline(claim, color=_CLAIM, linestyle="--", label=f"claimed ε = {claim:.2f}")
-    losses = [history.loss for history in (*item.original, *item.changed)]
+    losses = [run.loss for run in (*item.original, *item.changed)]
     least, largest = min(map(np.min, losses)), max(map(np.max, losses))
     if largest > 10 * claim:
         panel.set_yscale("symlog", linthresh=2 * claim)

@@ -1,4 +1,4 @@
-"""From a figure to the cells it needs, and from their results to its points."""
+"""Cells that a figure needs, and the points that follow from their results."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,23 +26,22 @@ from taciturn.reproduction.published import (
 )
 
 FACTORS_MAX = 60
-"""The longest profiles of the sweeps over k unless more are asked for: 512 takes hours."""
-
+"""Default maximum k in the sweeps over k; the paper's maximum of 512 takes hours."""
 
 FACTORS_MIN = 4
-"""The shortest profiles of the sweeps over k."""
+"""Minimum k in the sweeps over k."""
 
 STARTS = {0.15: 8, 0.2: 1, 0.3: 0, 0.5: 12, 0.75: 13, 0.9: 7, None: 13}
 """First seeds of figures 1 and 4, by ε_i.
 
-How soon the error begins to fall depends on the random start, which the paper does not tell; each
-of its lines had its own. These starts, of some thirty that were tried, begin to fall when the
-paper's do (docs/reproduction.md). All other figures begin with seed 0.
+The iteration at which the error starts to fall depends on the random initial profiles. The paper
+does not give its own, which differed between lines. Of about thirty seeds tried, these make the
+error fall when the paper's does (docs/reproduction.md). All other figures start with seed 0.
 """
 
 
 class Stop(StrEnum):
-    """When a run ends: at the paper's own number of iterations, or by the stopping rule."""
+    """End of a run: the paper's number of iterations, or the stopping rule."""
 
     PAPER = "paper"
     RULE = "rule"
@@ -50,10 +49,10 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to reproduce: the protocol, when runs end, how many seeds from which on, up to which k.
+    """Settings of a reproduction: protocol, end of runs, seeds and maximum k.
 
-    `first_seed` None means 0, or a start like the paper's where one is known. `max_factors` None
-    means 60 for trainings and no limit for times.
+    `first_seed` None means 0, or the seed in `STARTS` for figures 1 and 4. `max_factors` None means
+    60 for training runs and no limit for timings.
     """
 
     protocol: Protocol = Protocol.AS_RUN
@@ -72,16 +71,16 @@ class Settings:
             validate.positive_integer("max_factors", self.max_factors, "60 is the default")
             if self.max_factors < FACTORS_MIN:
                 raise InvalidParameter(
-                    f"max_factors must be at least {FACTORS_MIN}, the paper's shortest profiles"
+                    f"max_factors must be at least {FACTORS_MIN}, the smallest k in the paper"
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One point of a reproduced figure: the mean over seeds, and the paper's where comparable.
+    """One point of a reproduced figure: the mean over seeds, and the paper's value if comparable.
 
-    `spread` is the standard deviation over seeds, if there are several; `iterations` how many were
-    run, on average.
+    `spread` is the standard deviation over seeds, None for one seed; `iterations` is the mean
+    number of iterations.
     """
 
     series: str
@@ -93,7 +92,7 @@ class Point:
     iterations: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the point as JSON types."""
+        """Point as JSON types."""
         document: dict[str, Any] = {
             "series": self.series,
             "quantity": self.quantity.value,
@@ -105,12 +104,12 @@ class Point:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Point":
-        """Return the point that `to_dict` wrote."""
+        """Point from the output of `to_dict`."""
         return cls(**(dict(document) | {"quantity": Quantity(document["quantity"])}))
 
 
 def cells_of(figure: Figure, settings: Settings) -> dict[Cell, float]:
-    """Return the cells a figure needs, with about how long each takes."""
+    """Cells that a figure needs, with the approximate running time of each."""
     cells = {}
     for curve in figure.curves:
         for x, _ in curve.points:
@@ -118,7 +117,7 @@ def cells_of(figure: Figure, settings: Settings) -> dict[Cell, float]:
                 continue
             kinds = {
                 Quantity.RMSE: (False, True),
-                # At the paper's own number of iterations, ε follows without a training.
+                # At the paper's number of iterations, ε follows without training.
                 Quantity.EPSILON_PAPER: (False,) if settings.stop is Stop.RULE else (),
             }.get(curve.quantity, ())
             iterations = published_iterations(figure, curve.series, x)
@@ -129,7 +128,7 @@ def cells_of(figure: Figure, settings: Settings) -> dict[Cell, float]:
 
 
 def points_of(figure: Figure, settings: Settings, traces: Mapping[Cell, Trace]) -> list[Point]:
-    """Return the points of a figure, times excepted, from the results of its cells."""
+    """Points of a figure, except timings, from the results of its cells."""
     points: list[Point] = []
     for curve in figure.curves:
         if curve.quantity is Quantity.RMSE:
@@ -140,7 +139,7 @@ def points_of(figure: Figure, settings: Settings, traces: Mapping[Cell, Trace]) 
 
 
 def first_seed(figure: Figure, epsilon_i: float | None, settings: Settings) -> int:
-    """Return the first seed of a line or, in figure 4, of a point."""
+    """First seed of a line or, in figure 4, of a point."""
     if settings.first_seed is not None:
         return settings.first_seed
     return STARTS[epsilon_i] if figure.number in (1, 4) else 0
@@ -153,7 +152,7 @@ def _is_wanted(figure: Figure, x: float, settings: Settings) -> bool:
 def _cells_at(
     figure: Figure, curve: Curve, x: float, settings: Settings, held_out: bool
 ) -> list[Cell]:
-    """Return the cells of a point, one for each seed."""
+    """Cells of a point, one for each seed."""
     iterations = None
     if settings.stop is Stop.PAPER:
         iterations = published_iterations(figure, curve.series, x)
@@ -202,7 +201,7 @@ def _along(
     plotted: Mapping[float, float],
     paper: Mapping[float, float],
 ) -> Iterator[Point]:
-    """Yield a curve against iterations: where the paper plots it, and at the end of the run."""
+    """Points of a curve against iterations: the paper's, and the end of the run."""
     if quantity is Quantity.RMSE_TEST:
         lines = [{float(number): error for number, error in run.rmse_test} for run in runs]
     else:

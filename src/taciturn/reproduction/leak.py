@@ -1,7 +1,7 @@
-"""`taciturn paper leak`: how far the paper's algorithm exceeds its own claim, on real data.
+"""`taciturn paper leak`: privacy loss of the paper's algorithm beyond its claim, on real data.
 
-Histories are simulated in both of two neighbouring worlds, for several items, with real noise. All
-of it is exact and private: for a researcher on a public set, or an owner about their own data.
+Runs are simulated on pairs of neighbouring datasets, for several items, with real noise. All
+results are exact, and owner-only unless the set is public.
 """
 
 from collections.abc import Callable
@@ -23,11 +23,11 @@ from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.reproduction.descents import Protocol, paper_solver
 from taciturn.reproduction.losses import (
-    History,
+    PrivacyLoss,
     delta_terms,
-    gradient_history,
+    gradient_loss,
     mean_lower,
-    paper_histories,
+    paper_losses,
 )
 from taciturn.reproduction.published import DELTA, DELTA_I, FACTORS, STEP_SIZE, Configuration
 from taciturn.solvers.contract import PublicFacts
@@ -35,18 +35,19 @@ from taciturn.solvers.gradient import GradientSolver
 from taciturn.solvers.paper import PaperSolver
 
 CONFIDENCE = 0.99
-GRADIENT_HISTORIES = 4
+GRADIENT_RUNS = 4
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 LOSS_EVERY = 10
-"""Losses are reported after every so many iterations."""
+"""Iterations between reported losses."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeakSettings:
-    """What to measure: the paper's run, the items whose rating changes, how many histories.
+    """Settings of the measurement: the paper's run, the items, and the number of runs.
 
-    `items` are ids as text; when there are none, the most-rated item and two of middling popularity
-    are taken.
+    One rating of each item differs between the neighbouring datasets. `items` are ids as text; if
+    empty, the most-rated item and two of medium popularity are used. `histories` is the number of
+    runs simulated on each dataset.
     """
 
     dataset: str = "ml-1m"
@@ -57,36 +58,36 @@ class LeakSettings:
     protocol: Protocol = Protocol.AS_PRINTED
 
     def __post_init__(self) -> None:
-        validate.positive_integer("histories", self.histories, "32 are the default")
-        validate.positive_integer("iterations", self.iterations, "300 are the default")
+        validate.positive_integer("histories", self.histories, "32 is the default")
+        validate.positive_integer("iterations", self.iterations, "300 is the default")
         validate.positive("epsilon_i", self.epsilon_i, "0.4 is the default")
         protocol = validate.choice("protocol", self.protocol, Protocol)
         object.__setattr__(self, "protocol", protocol)
 
     def solver(self, ratings: Ratings) -> PaperSolver:
-        """Return the paper's algorithm as it is measured."""
+        """The paper's algorithm with these settings."""
         chosen = Configuration(epsilon_i=self.epsilon_i, factors=FACTORS, step_size=STEP_SIZE)
         return paper_solver(chosen, self.protocol, ratings.scale, self.iterations)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ItemLeak:
-    """What was measured about one item: histories in the original and in the changed world."""
+    """Privacy losses for one item: runs on the original and on the neighbouring dataset."""
 
     item_id: Any
     raters: int
     before: float
     after: float
-    original: tuple[History, ...]
-    changed: tuple[History, ...]
+    original: tuple[PrivacyLoss, ...]
+    changed: tuple[PrivacyLoss, ...]
 
     def delta_at(self, epsilon: float) -> tuple[float, float]:
-        """Return δ at ε, the larger of both directions, and a lower bound with CONFIDENCE."""
+        """δ at ε, the larger of both directions, and its lower bound with CONFIDENCE."""
         each = [
-            delta_terms(epsilon, np.array([history.loss[-1] for history in world]))
-            for world in (self.original, self.changed)
+            delta_terms(epsilon, np.array([run.loss[-1] for run in runs]))
+            for runs in (self.original, self.changed)
         ]
-        # Two bounds are taken, of which the better counts: each may fail half as often.
+        # The better of two bounds is used, so each gets half the failure probability.
         confidence = 1 - (1 - CONFIDENCE) / 2
         return max(float(terms.mean()) for terms in each), max(
             mean_lower(terms, confidence) for terms in each
@@ -94,14 +95,14 @@ class ItemLeak:
 
     @property
     def roots(self) -> list[float]:
-        """√Q of every history, rising."""
+        """√Q of every run, sorted."""
         both = (*self.original, *self.changed)
-        return sorted(float(np.sqrt(history.squares[-1])) for history in both)
+        return sorted(float(np.sqrt(run.squares[-1])) for run in both)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Leak:
-    """Claims of the paper beside what was measured."""
+    """The paper's claims and the measured privacy losses."""
 
     settings: LeakSettings
     claimed_epsilon: float
@@ -113,7 +114,7 @@ class Leak:
     gradient_roots: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON types."""
+        """Claims and measurements as JSON types."""
         cases = [asdict(each) for each in self.counterexamples]
         return {
             "counterexample": cases[0] | {"cases": cases},
@@ -136,7 +137,7 @@ class Leak:
 
     def _item(self, item: ItemLeak) -> dict[str, Any]:
         delta, lower = item.delta_at(self.claimed_epsilon)
-        losses = np.array([history.loss for history in (*item.original, *item.changed)])
+        losses = np.array([run.loss for run in (*item.original, *item.changed)])
         last = losses.shape[1] - 1
         shown = np.array([*range(LOSS_EVERY - 1, last, LOSS_EVERY), last])
         return {
@@ -162,7 +163,7 @@ def measure_leak(
     jobs: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Leak:
-    """Measure how far the paper's algorithm exceeds its claim. Reads the ratings of a named set."""
+    """Measure the privacy loss of the paper's algorithm. Reads the ratings of a named set."""
     settings = settings or LeakSettings()
     jobs = job_count(jobs)
     ratings = _ratings(settings.dataset)
@@ -172,18 +173,18 @@ def measure_leak(
         iterations=settings.iterations,
         delta=DELTA,
     )
-    # Raises if the noise is out of bounds.
+    # Raises if the noise scale is out of bounds.
     settings.solver(ratings).algorithm(PublicFacts.of(ratings, Unit.VALUE), None)
     chosen = tuple(id_index(ratings.item_ids, "item", each) for each in settings.items)
     chosen = tuple(dict.fromkeys(chosen)) or tuple(popular_items(ratings))
-    worlds = range(len(chosen) + 1)
-    tasks = [_Task(settings, chosen, world) for _ in range(settings.histories) for world in worlds]
-    found: list[list[list[History]]] = [[] for _ in worlds]
+    variants = range(len(chosen) + 1)
+    tasks = [_Task(settings, chosen, each) for _ in range(settings.histories) for each in variants]
+    found: list[list[list[PrivacyLoss]]] = [[] for _ in variants]
     done = 0
 
-    def keep(task: _Task, histories: list[History]) -> None:
+    def keep(task: _Task, losses: list[PrivacyLoss]) -> None:
         nonlocal done
-        found[task.world].append(histories)
+        found[task.variant].append(losses)
         done += 1
         progress(done, len(tasks))
 
@@ -192,8 +193,8 @@ def measure_leak(
     neighbours = _neighbours(settings.dataset, chosen)
     budget = Budget.from_epsilon(account.epsilon_paper, DELTA)
     sound = [
-        gradient_history(GradientSolver(), budget, ratings, neighbours[0])
-        for _ in range(GRADIENT_HISTORIES)
+        gradient_loss(GradientSolver(), budget, ratings, neighbours[0])
+        for _ in range(GRADIENT_RUNS)
     ]
     return Leak(
         settings=settings,
@@ -208,46 +209,46 @@ def measure_leak(
                 raters=each.raters.size,
                 before=each.before,
                 after=each.after,
-                original=tuple(histories[place] for histories in found[0]),
-                changed=tuple(histories[0] for histories in found[place + 1]),
+                original=tuple(losses[place] for losses in found[0]),
+                changed=tuple(losses[0] for losses in found[place + 1]),
             )
             for place, each in enumerate(neighbours)
         ),
         gradient_budget=budget,
         gradient_mu=min(mu for _, mu in sound),
-        gradient_roots=tuple(float(np.sqrt(history.squares[-1])) for history, _ in sound),
+        gradient_roots=tuple(float(np.sqrt(loss.squares[-1])) for loss, _ in sound),
     )
 
 
 @dataclass(frozen=True)
 class _Task:
-    """One history: world 0 is the original, world p the one of the item at place p − 1."""
+    """One run: variant 0 is the original dataset, variant p the neighbour for item p − 1."""
 
     settings: LeakSettings
     items: tuple[int, ...]
-    world: int
+    variant: int
 
 
-def _work(task: _Task) -> list[History]:
+def _work(task: _Task) -> list[PrivacyLoss]:
     ratings = _ratings(task.settings.dataset)
     neighbours = _neighbours(task.settings.dataset, task.items)
-    if task.world:
-        neighbours = neighbours[task.world - 1 : task.world]
+    if task.variant:
+        neighbours = neighbours[task.variant - 1 : task.variant]
     solver = task.settings.solver(ratings)
     try:
-        return paper_histories(solver, ratings, neighbours, changed=task.world > 0, threads=1)
+        return paper_losses(solver, ratings, neighbours, changed=task.variant > 0, threads=1)
     except InvalidParameter as error:
         if "finite" not in str(error):
             raise
         raise InvalidParameter(
-            "the descent went out of bounds; take a larger epsilon_i or fewer iterations"
+            "gradient descent diverged; use a larger --epsilon-i or fewer --iterations"
         ) from None
 
 
 @lru_cache(maxsize=1)
 def _ratings(dataset: str) -> Ratings:
     if not is_named(dataset):
-        raise InvalidParameter(f"there is no set {dataset!r}; see taciturn data list")
+        raise InvalidParameter(f"there is no set {dataset!r}; run: taciturn data list")
     return load_named(dataset)
 
 

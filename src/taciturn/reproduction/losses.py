@@ -1,13 +1,13 @@
-"""Privacy losses along simulated histories: what an observer of a whole run really learns.
+"""Privacy losses along simulated transcripts: the evidence that an observer gains from a run.
 
-The observer sees everything that is released, knows the start, and asks which of two neighbouring
-worlds it came from. With Δ_t the difference of the exact gradients of the two worlds along the same
-released history and η_t the noise, the privacy loss after a history is
+The observer sees the whole transcript, knows the initial profiles, and decides between two
+neighbouring datasets. Let Δ_t be the difference of their exact gradients along the same transcript
+and η_t the noise. The privacy loss after a transcript is
 
     L = Σ (‖Δ_t‖² + 2⟨Δ_t, η_t⟩) / 2σ_t²,    and    δ(ε) = E[(1 − e^{ε − L})₊]
 
-over histories of the first world is exact (docs/proofs/paper-gap.md). Q = Σ ‖Δ_t‖²/σ_t² sums up one
-history; for a mechanism whose sensitivity is bounded at every step √Q is at most its μ, always.
+over transcripts of the first dataset is exact (docs/proofs/paper-gap.md). Q = Σ ‖Δ_t‖²/σ_t²
+summarises one transcript. If the sensitivity of every step is bounded, √Q never exceeds μ.
 """
 
 import math
@@ -36,14 +36,14 @@ Line = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class History:
-    """Loss L and Q after each iteration of one simulated history."""
+class PrivacyLoss:
+    """Privacy loss L and Q after each iteration of one simulated run."""
 
     loss: Line
     squares: Line
 
 
-def paper_histories(
+def paper_losses(
     solver: PaperSolver,
     ratings: Ratings,
     neighbours: Sequence[Neighbour],
@@ -52,28 +52,28 @@ def paper_histories(
     seed: int = 0,
     threads: int | None = None,
     noise: NoiseSource | None = None,
-) -> list[History]:
-    """Run Algorithm 1 once and return what an observer of all Θ gains about each neighbour.
+) -> list[PrivacyLoss]:
+    """Run Algorithm 1 once; privacy loss towards each neighbour for an observer of all Θ.
 
-    The run is in the world of `ratings` or, if `changed`, in that of the only neighbour; either
-    way the loss is for the world that was run against the other. The items that neighbours are
-    about are followed in double precision: rounded to a grid like the others, one could overshoot
-    by its rounding errors, and the algorithm would be charged with more than it leaks itself.
+    The run uses `ratings` or, if `changed`, the ratings of the only neighbour. The loss is for the
+    dataset of the run against the other. The items that differ between neighbours are tracked in
+    double precision: rounded to a grid like the others, they could overshoot because of rounding,
+    and the measured loss would exceed that of the algorithm itself.
     """
     if changed and len(neighbours) != 1:
-        raise InvalidParameter("a changed world is that of one neighbour")
+        raise InvalidParameter("changed=True needs exactly one neighbour")
     apart = np.isin(ratings.by_user.columns, [each.item for each in neighbours])
     rest = ratings.select(~apart)
-    algorithm = _FollowedAlgorithm(solver, rest, neighbours, changed, threads)
+    algorithm = _TrackedAlgorithm(solver, rest, neighbours, changed, threads)
     session = Session(seed=seed, threads=threads, noise=noise)
     training = Training(algorithm, LocalExecutor(rest, threads), session)
     training.run()
     training.finish()
-    return [item.history() for item in algorithm.followed]
+    return [item.loss() for item in algorithm.tracked]
 
 
-class _FollowedAlgorithm(PaperAlgorithm):
-    """Algorithm 1 on all items but some, which are followed in two neighbouring datasets."""
+class _TrackedAlgorithm(PaperAlgorithm):
+    """Algorithm 1 on all but some items, which are tracked in two neighbouring datasets."""
 
     def __init__(
         self,
@@ -85,35 +85,36 @@ class _FollowedAlgorithm(PaperAlgorithm):
     ) -> None:
         super().__init__(solver, PublicFacts.of(rest, Unit.VALUE), threads=threads)
         self._neighbours, self._changed = neighbours, changed
-        self.followed: list[_Followed] = []
+        self.tracked: list[_TrackedItem] = []
 
     def initial_state(self, seeds: Seeds) -> PaperState:
         state = super().initial_state(seeds)
-        self.followed = [
-            _Followed(self._solver, each, state.items, self._changed) for each in self._neighbours
+        self.tracked = [
+            _TrackedItem(self._solver, each, state.items, self._changed)
+            for each in self._neighbours
         ]
         return state
 
     def update(self, step: int, state: PaperState, released: Released) -> PaperState:
-        """A step, with what the followed items add to the gradients of their raters."""
+        """Take a step, adding the tracked items to the gradients of their raters."""
         (table,), (scale,) = released.tables, released.noise_scales
         noise = table - released.private.users * released.spec.queries[0].step
-        for item in self.followed:
+        for item in self.tracked:
             table[item.raters] += item.step(state.users, noise, scale)
         return super().update(step, state, released)
 
 
-class _Followed:
-    """One item in both worlds, the one that is run first.
+class _TrackedItem:
+    """One item in both neighbouring datasets; the dataset of the run comes first.
 
-    Along the same Θ, only its profile and the gradients of its raters differ between the worlds.
+    Along the same Θ, only its profile and the gradients of its raters differ between the two.
     """
 
     def __init__(
         self, solver: PaperSolver, neighbour: Neighbour, items: Line, changed: bool
     ) -> None:
         if solver.norm_bound != 1 or solver.regularization != 0:
-            raise InvalidParameter("histories are for norm_bound 1 and regularization 0")
+            raise InvalidParameter("privacy losses need norm_bound = 1 and regularization = 0")
         self.raters = neighbour.raters
         parts = neighbour.parts[::-1] if changed else neighbour.parts
         self._ratings = [part.values().astype(np.float64) for part in parts]
@@ -125,7 +126,7 @@ class _Followed:
         self._squares: list[float] = []
 
     def step(self, users: Line, noise: Line, scale: float) -> Line:
-        """Take a step in both worlds; return what the item adds to its raters' gradients."""
+        """Take a step in both datasets; the item's terms in the gradients of its raters."""
         users, noise = users[self.raters], noise[self.raters]
         features = _clipped(users)
         gradients: list[Line] = []
@@ -141,13 +142,13 @@ class _Followed:
         self._squares.append(square / scale**2)
         return gradients[0]
 
-    def history(self) -> History:
-        """Return the sums after each iteration."""
-        return History(np.cumsum(self._losses), np.cumsum(self._squares))
+    def loss(self) -> PrivacyLoss:
+        """Cumulative sums after each iteration."""
+        return PrivacyLoss(np.cumsum(self._losses), np.cumsum(self._squares))
 
 
 def _product(left: Line, right: Line) -> float:
-    # Not a matrix product: processes that share processors would wait for BLAS's own threads.
+    # Not a matrix product: parallel processes would wait for the threads of BLAS.
     return float(np.einsum("nk,nk->", left, right))
 
 
@@ -156,7 +157,7 @@ def _clipped(rows: Line) -> Line:
     return clipped
 
 
-def gradient_history(
+def gradient_loss(
     solver: GradientSolver,
     budget: Budget,
     ratings: Ratings,
@@ -165,10 +166,10 @@ def gradient_history(
     seed: int = 0,
     threads: int | None = None,
     noise: NoiseSource | None = None,
-) -> tuple[History, float]:
-    """Run the sound `gradient` once; return what an observer of all its releases gains.
+) -> tuple[PrivacyLoss, float]:
+    """Run `gradient` once: privacy loss for an observer of all releases, and the recorded μ.
 
-    Beside it, the μ of the events that the run recorded.
+    The recorded μ composes the events in the ledger of the run.
     """
     algorithm = solver.algorithm(PublicFacts.of(ratings, Unit.VALUE), budget, threads)
     executors = [LocalExecutor(each, threads) for each in (ratings, neighbour.ratings)]
@@ -195,17 +196,17 @@ def gradient_history(
         squares.append(square)
     events = training.finish().events
     recorded = [event.mu for event in events if isinstance(event, GaussianRelease)]
-    return History(np.cumsum(losses), np.cumsum(squares)), math.hypot(*recorded)
+    return PrivacyLoss(np.cumsum(losses), np.cumsum(squares)), math.hypot(*recorded)
 
 
 def delta_terms(epsilon: float, losses: Line) -> Line:
-    """Return the terms whose mean is δ(ε), one for each loss; they lie in [0, 1]."""
+    """Terms in [0, 1] whose mean is δ(ε), one for each loss."""
     terms: Line = -np.expm1(np.minimum(0.0, epsilon - losses))
     return terms
 
 
 def mean_lower(terms: Line, confidence: float) -> float:
-    """Return a lower bound on the expectation of independent terms in [0, 1].
+    """Lower bound on the expectation of independent terms in [0, 1].
 
     Holds with probability at least `confidence`: P(mean ≥ m) ≤ e^{−n·KL(m ‖ p)} for every true
     expectation p ≤ m (Hoeffding 1963, theorem 1), solved for p, rounded down.
@@ -219,7 +220,7 @@ def mean_lower(terms: Line, confidence: float) -> float:
 
 
 def _divergence(mean: float, expected: float) -> float:
-    """Return KL between two coins, the second with a smaller chance."""
+    """KL divergence between Bernoulli distributions; `expected` is at most `mean`."""
     if expected <= 0:
         return math.inf if mean > 0 else 0.0
     total = mean * math.log(mean / expected) if mean > 0 else 0.0

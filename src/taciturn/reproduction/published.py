@@ -1,7 +1,7 @@
-"""What the paper's 27 figures show: every plotted number, as data.
+"""The paper's 27 figures as data: every plotted number.
 
-The numbers are in `published.json`, read off the published vector graphics. J iterations give J
-errors, those before step 0 to J − 1; the paper's iteration counts follow from its overall ε.
+The numbers are in `published.json`, extracted from the published vector graphics. J iterations give
+J errors, those before steps 0 to J − 1. The paper's iteration counts follow from its total ε.
 """
 
 import json
@@ -16,20 +16,20 @@ from taciturn.accounting.renyi import mu_at_zcdp
 from taciturn.errors import InvalidParameter
 
 DELTA_I, DELTA = 0.01, 1e-5
-"""The paper's δ of one iteration and of all."""
+"""The paper's δ per iteration and in total."""
 
 FACTORS, STEP_SIZE = 20, 5e-4
-"""Where a figure does not vary them."""
+"""The paper's k and step size where a figure does not vary them."""
 
 NON_PRIVATE = "non-private"
 
 RUN_WITH = {44: 48}
-"""Profiles that the paper's runs had where it plots others: at 44 its errors are those of 48, by
-0.001, and are off by up to 0.016 from those of 44 (docs/reproduction.md)."""
+"""Values of k that the paper ran, by the k that it plots. Its errors at 44 match k = 48 within
+0.001 and differ from k = 44 by up to 0.016 (docs/reproduction.md)."""
 
 
 class Quantity(StrEnum):
-    """What a point of a figure measures."""
+    """Quantity that a point of a figure measures."""
 
     RMSE = "rmse"
     RMSE_TEST = "rmse_test"
@@ -39,7 +39,7 @@ class Quantity(StrEnum):
 
 
 class Axis(StrEnum):
-    """What a figure varies along x, in the paper's letters."""
+    """Quantity on the x axis of a figure, in the paper's notation."""
 
     ITERATIONS = "iterations"
     EPSILON_I = "eps_i"
@@ -49,13 +49,13 @@ class Axis(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PaperSet:
-    """A data set of the paper: what Taciturn calls it, and its size there."""
+    """A data set of the paper: its name in Taciturn and its number of ratings in the paper."""
 
     source: str
     ratings: int
 
     def is_like(self, ratings: int) -> bool:
-        """Return whether a set of so many ratings is the paper's, but for some hundredths."""
+        """True if a number of ratings is within 2% of the paper's."""
         return abs(ratings / self.ratings - 1) < 0.02
 
 
@@ -68,7 +68,7 @@ SETS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """One plotted line: its legend, what it measures, and its points (x, y) by rising x."""
+    """One plotted line: its legend, its quantity, and its points (x, y) sorted by x."""
 
     series: str
     quantity: Quantity
@@ -89,7 +89,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """What one point of a figure was run with; `epsilon_i` None means without noise."""
+    """Configuration of one point of a figure; `epsilon_i` None means no noise."""
 
     epsilon_i: float | None
     factors: int
@@ -98,7 +98,7 @@ class Configuration:
 
 @cache
 def figures() -> dict[int, Figure]:
-    """Return the figures by number."""
+    """The figures by number."""
     text = files("taciturn.reproduction").joinpath("published.json").read_text(encoding="utf-8")
     return {
         int(number): _figure(int(number), entry)
@@ -107,14 +107,14 @@ def figures() -> dict[int, Figure]:
 
 
 def figure(number: int) -> Figure:
-    """Return a figure by its number."""
+    """The figure with this number."""
     if number not in figures():
-        raise InvalidParameter(f"the paper has figures 1 to 27, not {number}")
+        raise InvalidParameter(f"the paper has figures 1 to 27, got {number}")
     return figures()[number]
 
 
 def configuration(figure: Figure, series: str, x: float) -> Configuration:
-    """Return what a point was run with."""
+    """Configuration of a point."""
     epsilon_i = x if figure.axis is Axis.EPSILON_I else series_epsilon(series)
     return Configuration(
         epsilon_i=epsilon_i,
@@ -124,16 +124,16 @@ def configuration(figure: Figure, series: str, x: float) -> Configuration:
 
 
 def series_epsilon(series: str) -> float | None:
-    """Return ε_i of a line of a legend, None for the one without noise."""
+    """ε_i of a legend entry; None for the line without noise."""
     return None if series == NON_PRIVATE else float(series.removeprefix("eps_i="))
 
 
 def published_iterations(figure: Figure, series: str, x: float) -> int:
-    """Return how many iterations the paper ran for a point.
+    """Number of iterations J that the paper ran for a point.
 
-    From the overall ε that it plots, which J decides; means over runs are rounded. Lines without
-    noise have no ε: their curves tell in figures 1 to 3, and in the sweeps they are taken to have
-    run as long as the line with the least noise.
+    Computed from the plotted total ε, which depends on J; means over runs are rounded. Lines
+    without noise have no ε. In figures 1 to 3 their curves give J. In the sweeps they are assumed
+    to have run as long as the line with the least noise.
     """
     if figure.axis is Axis.ITERATIONS:
         return figure.ends[series] + 1
@@ -152,13 +152,13 @@ def published_iterations(figure: Figure, series: str, x: float) -> int:
 
 
 def _epsilon_figure(of: Figure) -> Figure:
-    """Return the figure that plots the overall ε of the same runs: the first that does."""
+    """First figure that plots the total ε of the same runs."""
     for each in figures().values():
         if (each.axis, each.data) == (of.axis, of.data):
             lines = [c for c in each.curves if c.quantity is Quantity.EPSILON_PAPER]
             if lines:
                 return Figure(**(vars(each) | {"curves": tuple(lines)}))
-    raise InvalidParameter(f"no figure tells the iterations of figure {of.number}")
+    raise InvalidParameter(f"no figure gives the iterations of figure {of.number}")
 
 
 _QUANTITIES = {
@@ -172,7 +172,7 @@ def _figure(number: int, entry: dict[str, Any]) -> Figure:
     curves = []
     names = entry["y"] if isinstance(entry["y"], list) else [entry["y"]]
     for name in names:
-        # Figures of two quantities nest them, or name a line after each.
+        # Figures with two quantities nest them, or have one line named after each.
         lines = entry["series"]
         if len(names) > 1:
             lines = lines[name] if isinstance(lines[name], dict) else {name: lines[name]}

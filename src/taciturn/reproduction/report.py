@@ -1,4 +1,4 @@
-"""`taciturn paper report`: one self-contained page with all figures of a folder."""
+"""`taciturn paper report`: one self-contained page with all figures in a folder."""
 
 from collections.abc import Sequence
 from html import escape
@@ -19,23 +19,23 @@ LEAK = "leak.json"
 
 _NAMES = {
     Quantity.RMSE: "training RMSE",
-    Quantity.EPSILON_PAPER: "overall ε (paper's formula)",
-    Quantity.MS: "ms an iteration",
+    Quantity.EPSILON_PAPER: "total ε (paper's formula)",
+    Quantity.MS: "ms per iteration",
 }
 
 
 def write_report(folder: Path, results: Sequence[Reproduced]) -> Path:
-    """Write report.html from the figures of a folder and, if it is there, from leak.json."""
+    """Write report.html from the figures in a folder and, if present, leak.json."""
     if not results and not (folder / LEAK).exists():
         raise InvalidDocument(
-            f"{folder} has no figures yet; make some, such as: taciturn paper figure 4 -o {folder}"
+            f"{folder} has no figures yet; run, for example: taciturn paper figure 4 -o {folder}"
         )
     parts = [
         _introduction(results),
         _overview(results),
         *(_section(result) for result in results),
         _leak(folder),
-        "<h2>What had to be guessed</h2>",
+        "<h2>Assumptions</h2>",
         f"<ul>{''.join(f'<li>{escape(guess)}</li>' for guess in GUESSES)}</ul>",
         f"<p class='note'>Written by taciturn {__version__}.</p>",
     ]
@@ -48,10 +48,9 @@ def _introduction(results: Sequence[Reproduced]) -> str:
     return (
         "<p>Mugdho and Imtiaz, <cite>Privacy-Preserving Matrix Factorization for Recommendation "
         "Systems using Gaussian Mechanism</cite>, train recommenders by gradient descent with "
-        "noise on the gradient of the user profiles. This page shows its experiments run again: "
-        "lines are ours, open circles the paper's own points. Two things are added that the paper "
-        "lacks: the error on ratings that were left out of training, and the exact ε of the same "
-        "noise.</p>"
+        "noise on the gradient of the user profiles. This page reproduces its experiments. Lines "
+        "are our results, open circles the paper's points. Two quantities that the paper lacks are "
+        "added: the error on held-out ratings, and the exact ε of the same noise.</p>"
         f"<p class='note'>{len(results)} of 27 figures. Errors are exact and were measured on "
         "public data.</p>"
     )
@@ -68,16 +67,16 @@ def _overview(results: Sequence[Reproduced]) -> str:
             for quantity in (Quantity.RMSE, Quantity.EPSILON_PAPER)
             if (values := result.deviations(quantity))
         ]
-    head = ("", "", "protocol", "quantity", "largest deviation", "mean deviation")
+    head = ("", "", "protocol", "quantity", "largest difference", "mean difference")
     return (
-        f"<h2>How far from the paper</h2>{table(head, rows)}<p class='note'>The number of "
-        "iterations follows from the paper's overall ε, so that deviations of ε only check its "
+        f"<h2>Differences from the paper</h2>{table(head, rows)}<p class='note'>The number of "
+        "iterations is computed from the paper's total ε, so differences in ε only check its "
         "formula and the rounding.</p>"
     )
 
 
-def _range(deviations: Sequence[float]) -> tuple[str, str]:
-    return f"{max(map(abs, deviations)):.4f}", f"{fmean(deviations):+.4f}"
+def _range(differences: Sequence[float]) -> tuple[str, str]:
+    return f"{max(map(abs, differences)):.4f}", f"{fmean(differences):+.4f}"
 
 
 def _section(result: Reproduced) -> str:
@@ -89,20 +88,20 @@ def _section(result: Reproduced) -> str:
         f"<h2 id='figure-{result.figure.number}'>Figure {result.figure.number}: "
         f"{escape(result.figure.title)}</h2>"
         f"{_image(result.path('svg'), f'Figure {result.figure.number}: {result.figure.title}')}"
-        f"<p>{escape(reading(result))}</p>{_deviations(result)}"
+        f"<p>{escape(reading(result))}</p>{_differences(result)}"
         f"<p class='note'>{escape(note)}</p>"
     )
 
 
 def _ends(result: Reproduced) -> str:
     if result.ratings is None:
-        return "nothing was trained, the iterations are the paper's"
+        return "nothing was trained; the numbers of iterations are the paper's"
     if result.settings.stop == "paper":
-        return "runs end at the paper's own number of iterations"
+        return "runs end at the paper's number of iterations"
     return "runs end by the stopping rule"
 
 
-def _deviations(result: Reproduced) -> str:
+def _differences(result: Reproduced) -> str:
     rows = []
     for quantity, name in _NAMES.items():
         series = dict.fromkeys(p.series for p in result.points if p.quantity is quantity)
@@ -116,22 +115,24 @@ def _deviations(result: Reproduced) -> str:
                 rows.append((each, name, str(len(found)), *_range(found)))
     if not rows:
         return ""
-    head = ("line", "quantity", "points", "largest deviation", "mean deviation")
-    return f"<details><summary>Deviations by line</summary>{table(head, rows)}</details>"
+    head = ("line", "quantity", "points", "largest difference", "mean difference")
+    return f"<details><summary>Differences by line</summary>{table(head, rows)}</details>"
 
 
 def _leak(folder: Path) -> str:
     path = folder / LEAK
     if not path.exists():
         return (
-            "<h2>The gap in the proof</h2><p>Run <code>taciturn paper leak -o DIR</code> on this "
-            "folder to have it here.</p>"
+            "<h2>The gap in the proof</h2><p>Not measured yet. To add this section, run "
+            "<code>taciturn paper leak -o DIR</code> with this folder, then the report again.</p>"
         )
     leak = strict_json.read(path)
     try:
         return _leak_section(leak, folder)
     except (KeyError, TypeError, ValueError):
-        raise InvalidDocument(f"{path} is not what taciturn paper leak wrote") from None
+        raise InvalidDocument(
+            f"{path} was not written by taciturn paper leak; run it again"
+        ) from None
 
 
 def _leak_section(leak: dict[str, Any], folder: Path) -> str:
@@ -143,7 +144,7 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
         (
             str(item["item_id"]),
             f"{item['raters']:,}",
-            f"{item['delta_at_claim']:.4f}" if item["delta_at_claim"] else "no violation seen",
+            f"{item['delta_at_claim']:.4f}" if item["delta_at_claim"] else "no violation found",
             f"{item['delta_at_claim_lower']:.4f}" if item["delta_at_claim"] else "",
             f"{item['sqrt_q']['least']:.4f} to {item['sqrt_q']['largest']:.4f}",
         )
@@ -154,21 +155,21 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
     return (
         "<h2 id='leak'>The gap in the proof</h2>"
         "<p>The theorem bounds every step as if the item profiles did not depend on the changed "
-        "rating. They do: they are updated with the raw gradient and never noised. With four users "
-        "and one item the true ε of the final profiles can be computed:</p>"
+        "rating. They do: they are updated with the exact gradient, without noise. For four users "
+        "and one item, the true ε of the final profiles can be computed:</p>"
         f"{table(('claimed ε', 'true ε'), cases)}"
         f"<p>On {escape(str(leak['dataset']))}, {leak['iterations']} iterations at ε_i = "
         f"{leak['epsilon_i']:g} ({escape(str(leak['protocol']))}), one rating of an item was "
-        f"changed and {leak['histories']} runs were simulated in both worlds. The theorem's proof "
-        f"gives δ = {leak['claimed_delta']:g} at ε = {leak['claimed_epsilon']:.2f}, and √Q = "
-        f"{leak['claimed_mu']:.4f} at most, for whoever knows the start and sees the user profiles "
-        "after every iteration:</p>"
+        f"changed and {leak['histories']} runs were simulated on each of the two neighbouring "
+        f"datasets. The theorem's proof gives δ = {leak['claimed_delta']:g} at ε = "
+        f"{leak['claimed_epsilon']:.2f} and √Q of at most {leak['claimed_mu']:.4f}, for an observer "
+        "who knows the initial profiles and sees the user profiles after every iteration:</p>"
         f"{table(head, items)}"
         f"{_image(folder / 'leak.svg', 'privacy losses against iterations')}"
         f"<p>Lower bounds hold with {leak['confidence']:.0%} confidence. The same measurement on "
-        f"<code>gradient</code>, with noise on both sides: √Q at most "
-        f"{sound['sqrt_q_largest']:.4f} where its ledger books μ = {sound['mu']:.4f}"
-        f"{': MORE than it books' if sound['exceeds'] else ''}.</p>"
+        f"<code>gradient</code>, with noise on the gradients of both axes, gives √Q of at most "
+        f"{sound['sqrt_q_largest']:.4f}; its ledger records μ = {sound['mu']:.4f}"
+        f"{', which is EXCEEDED' if sound['exceeds'] else ''}.</p>"
     )
 
 

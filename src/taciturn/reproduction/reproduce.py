@@ -1,4 +1,4 @@
-"""`taciturn paper figure`: runs what figures need, draws them, writes them."""
+"""`taciturn paper figure`: runs the cells of figures, plots the figures and writes them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ from taciturn.reproduction.times import time_points
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduced:
-    """A reproduced figure: its points, how they were made, and where it was written.
+    """A reproduced figure: its points, settings and output folder.
 
-    `ratings` is how many there were, None if none were needed.
+    `ratings` is the number of ratings, None if none were needed.
     """
 
     figure: Figure
@@ -42,7 +42,7 @@ class Reproduced:
 
     @property
     def obstacle(self) -> str | None:
-        """Why errors or times cannot be compared with the paper's, None if they can."""
+        """Reason why errors or times are not comparable with the paper's; None if they are."""
         data = self.figure.data
         if self.ratings is None:
             return None
@@ -53,11 +53,11 @@ class Reproduced:
         return None
 
     def path(self, ending: str) -> Path:
-        """Return the figure's file of a kind: png, svg or json."""
+        """Path of the figure's file with this extension: png, svg or json."""
         return self.folder / f"figure-{self.figure.number:02}.{ending}"
 
     def deviations(self, quantity: Quantity) -> list[float]:
-        """Return how far points are from the paper's, where they are comparable."""
+        """Differences of comparable points from the paper's."""
         return [
             point.y - point.paper
             for point in self.points
@@ -75,10 +75,10 @@ def reproduce(
     timing: Callable[[int, int], None] = lambda done, total: None,
     written: Callable[[Reproduced], None] = lambda reproduced: None,
 ) -> list[Reproduced]:
-    """Reproduce figures into a folder, as figure-NN.png, .svg and .json; older ones are replaced.
+    """Reproduce figures as figure-NN.png, .svg and .json in a folder, replacing existing files.
 
-    Each is written, and `written` called with it, as soon as its cells are done. Times are measured
-    last, when nothing else runs.
+    Each figure is written, and passed to `written`, as soon as its cells are done. Timings come
+    last, when nothing else is running.
     """
     settings = settings or Settings()
     require("matplotlib.figure", extra="plots")
@@ -149,7 +149,7 @@ def _write(result: Reproduced) -> None:
 
 
 def _subtitle(result: Reproduced) -> str:
-    """Return how a figure was made, in a line."""
+    """Settings of a figure in one line."""
     settings = result.settings
     parts = [settings.protocol.value, f"stop {settings.stop.value}"]
     if settings.seeds > 1:
@@ -160,7 +160,7 @@ def _subtitle(result: Reproduced) -> str:
 
 
 def _first_seeds(result: Reproduced) -> dict[str, int]:
-    """Return the seed that each line of errors began with, by its ε_i."""
+    """First seed of each line of errors, by ε_i."""
     figure = result.figure
     rows = [curve for curve in figure.curves if curve.quantity is Quantity.RMSE]
     found = {
@@ -175,7 +175,7 @@ def _first_seeds(result: Reproduced) -> dict[str, int]:
 
 
 def read_reproduced(folder: Path) -> list[Reproduced]:
-    """Return the figures in a folder."""
+    """Figures in a folder."""
     results = []
     for number in figures():
         path = folder / f"figure-{number:02}.json"
@@ -199,7 +199,9 @@ def _read(path: Path, number: int) -> Reproduced:
         if document["figure"] != number:
             raise ValueError(number)
     except (KeyError, TypeError, ValueError):
-        raise InvalidDocument(f"{path} is not a figure that taciturn paper figure wrote") from None
+        raise InvalidDocument(
+            f"{path} was not written by taciturn paper figure; run it again"
+        ) from None
     return Reproduced(
         figure=figure(number),
         points=points,

@@ -1,4 +1,4 @@
-"""Runs cells, several at a time, and keeps what is done."""
+"""Runs cells in parallel and caches their results."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache, partial
@@ -10,7 +10,7 @@ from taciturn.data.ratings import Ratings
 from taciturn.reproduction.cells import Cell, Trace, cell_cache, data_digest, keep, kept, run_cell
 
 Progress = Callable[[int, int, float], None]
-"""Called with the cells done, the cells in all, and the part of the work that is done."""
+"""Called with the number of cells done, the total, and the fraction of the work done."""
 
 
 def run_cells(
@@ -20,16 +20,15 @@ def run_cells(
     progress: Progress = lambda done, total, share: None,
     finished: Callable[[dict[Cell, Trace]], None] = lambda results: None,
 ) -> dict[Cell, Trace]:
-    """Return the results of cells, given with about how long each takes.
+    """Results of cells, which are given with their approximate running times.
 
-    Those that were run before are not run again. An interrupt loses the cells under way and no
-    others. A single cell gets all processors. `finished` is called with what there is, at first and
-    after every cell.
+    Cached cells are not run again. An interrupt loses only the running cells. A single cell uses
+    all processors. `finished` is called with all results so far, at the start and after every cell.
     """
     jobs = job_count(jobs)
     costs = dict(wanted)
     cache = cell_cache()
-    # Data are fetched once, before several processes want them; first those that cannot be.
+    # Fetch data once, before processes start; sets that cannot be downloaded fail first.
     sources = sorted({cell.paper_set.source for cell in costs}, key=_is_downloaded)
     for source in sources:
         data_digest(source)

@@ -1,4 +1,4 @@
-"""How long one iteration takes here, for figures 16 to 18."""
+"""Time per iteration on this machine, for figures 16 to 18."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -11,10 +11,10 @@ from taciturn.reproduction.figures import Point, Settings
 from taciturn.reproduction.published import Figure, configuration
 
 SECONDS = 0.7
-"""How long each of the lengths of a profile is measured, about."""
+"""Approximate duration of the measurement for each k."""
 
 LEAST, MOST = 5, 60
-"""Iterations that are timed, at least and at most."""
+"""Minimum and maximum number of timed iterations."""
 
 
 def time_points(
@@ -23,9 +23,9 @@ def time_points(
     settings: Settings,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Point]:
-    """Return the milliseconds of an iteration, the median of several, beside the paper's.
+    """Median milliseconds per iteration, with the paper's times.
 
-    All processors are used and nothing else runs; the paper's times are those of its P100.
+    Uses all processors, with nothing else running. The paper's times are for a P100 GPU.
     """
     points = []
     places = [
@@ -54,7 +54,7 @@ def time_points(
 
 
 def _durations(steps: Iterator[Step]) -> Iterator[float]:
-    next(steps)  # the first sets up what the others use
+    next(steps)  # the first iteration includes setup
     began = perf_counter()
     for number in range(MOST - 1):
         start = perf_counter()
