@@ -1,14 +1,14 @@
-"""Cases for tests of audits: the real solvers, small."""
+"""Small cases of the real solvers for tests of audits."""
 
 from typing import Any
 
 from taciturn.accounting.budget import Budget
-from taciturn.audit.worlds import EPSILON, PAPER_EPSILON, Case, audited_solver, worst_pair
+from taciturn.audit.cases import EPSILON, PAPER_EPSILON, Case, audited_solver, worst_pair
 
 SOUND = ("als", "gradient", "bias", "input-perturbation")
 
-HIDDEN = ("als:rating", "als:user", "bias:rating", "bias:user")
-"""Sound solvers under units that hide who rated what: the unit comes after a colon."""
+PRIVATE_PATTERN = ("als:rating", "als:user", "bias:rating", "bias:user")
+"""Sound solvers under units that protect the rating pattern, as solver:unit."""
 
 QUICK: dict[str, dict[str, Any]] = {
     "gradient": {"factors": 2, "iterations": 4},
@@ -16,18 +16,17 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 
 CONFIDENCE = 1 - 1e-4
-"""Of tests in which a sound solver must pass: all of them together alarm falsely in far less than
-1 % of runs of the tests."""
+"""Confidence where a sound solver must pass: a false positive in far less than 1% of test runs."""
 
 
 def quick(name: str) -> Any:
-    """Return a solver with few iterations."""
+    """Solver with few iterations, from `solver` or `solver:unit`."""
     solver, _, unit = name.partition(":")
     return audited_solver(solver, unit=unit or None, **QUICK.get(name, {}))
 
 
 def case(name: str, epsilon: float | None = None, solver: Any = None) -> Case:
-    """Return the worst case that is known for a solver, with few iterations."""
+    """Worst case known for a solver, with few iterations."""
     solver = solver or quick(name)
     epsilon = epsilon or (PAPER_EPSILON if name == "paper" else EPSILON)
     return Case(solver=solver, budget=Budget.from_epsilon(epsilon, 1e-5), pair=worst_pair(solver))

@@ -1,4 +1,4 @@
-"""Bounds of audits: against other implementations, and on ideal attackers whose truth is known."""
+"""Lower bounds of audits: against other implementations, and on ideal attackers with known μ."""
 
 import numpy as np
 import pytest
@@ -15,26 +15,26 @@ DELTA = 1e-5
 @pytest.mark.parametrize(
     ("errors", "trials"), [(0, 10), (3, 10), (10, 10), (40, 1000), (999, 1000)]
 )
-def test_rates_are_those_of_clopper_and_pearson(errors: int, trials: int) -> None:
+def test_rate_bounds_equal_those_of_scipy(errors: int, trials: int) -> None:
     for confidence in (0.9, 0.975, 0.9995):
         oracle = binomtest(errors, trials, alternative="less").proportion_ci(confidence).high
         assert bounds.rate_upper(errors, trials, confidence) == pytest.approx(oracle, abs=1e-9)
 
 
-def test_a_thousand_runs_cannot_prove_more() -> None:
+def test_a_thousand_runs_prove_at_most_epsilon_5_6() -> None:
     rates = bounds.error_rates(0, 0, 1000, 0.95)
     assert bounds.epsilon_lower(*rates, DELTA) == pytest.approx(5.6, abs=0.01)
     assert bounds.mu_lower(*rates) == pytest.approx(2 * norm.isf(1 - 0.025 ** (1 / 1000)))
 
 
-def test_nothing_follows_from_an_attacker_who_guesses() -> None:
+def test_random_guesses_give_a_bound_of_zero() -> None:
     for wrong in ((500, 500), (1000, 0), (0, 1000), (1000, 1000), (900, 900)):
         rates = bounds.error_rates(*wrong, 1000, 0.95)
         assert bounds.mu_lower(*rates) == 0 and bounds.epsilon_lower(*rates, DELTA) == 0
 
 
-def test_bounds_of_two_worlds_stay_below_the_truth() -> None:
-    """Ideal Gaussian worlds, threshold in the middle: too high in no more than 5 % of audits."""
+def test_bounds_of_many_runs_rarely_exceed_the_truth() -> None:
+    """Ideal Gaussian scores, threshold in the middle: too high in at most 5% of audits."""
     random, mu, runs, audits = np.random.default_rng(1), 1.5, 300, 1000
     truth = gaussian.epsilon(DELTA, mu)
     high = np.zeros(3)
@@ -49,11 +49,11 @@ def test_bounds_of_two_worlds_stay_below_the_truth() -> None:
         ]
     allowed = binom.ppf(0.9999, audits, 0.05)
     assert (high <= allowed).all()
-    assert high[2] > 10  # the bound with an assumption uses up its share
+    assert high[2] > 10  # the bound that assumes Gaussian scores is nearly tight
 
 
 def guesses_of(random: np.random.Generator, canaries: int, guesses: int, mu: float) -> int:
-    """Return how many of the surest guesses about ideal Gaussian canaries are correct."""
+    """Number of correct guesses among the most confident ones, for ideal Gaussian canaries."""
     coins = random.integers(0, 2, canaries) * 2 - 1
     scores = random.normal(size=canaries) + coins * mu / 2
     chosen = np.argsort(-np.abs(scores))[:guesses]
@@ -61,7 +61,7 @@ def guesses_of(random: np.random.Generator, canaries: int, guesses: int, mu: flo
 
 
 @pytest.mark.parametrize(("guesses", "mu"), [(100, 1.0), (500, 0.3), (20, 3.0)])
-def test_bounds_of_one_run_stay_below_the_truth(guesses: int, mu: float) -> None:
+def test_bounds_of_one_run_rarely_exceed_the_truth(guesses: int, mu: float) -> None:
     random, audits = np.random.default_rng(2), 200
     truth = gaussian.epsilon(DELTA, mu)
     high = np.zeros(2)
@@ -75,8 +75,8 @@ def test_bounds_of_one_run_stay_below_the_truth(guesses: int, mu: float) -> None
     assert (high <= binom.ppf(0.9999, audits, 0.1)).all()
 
 
-def test_bounds_of_one_run_are_useful() -> None:
-    """μ = 1, that is ε = 4.38, and 10,000 canaries: about 2.4 and 3.0 in terms of ε."""
+def test_bounds_of_one_run_are_close_to_the_truth() -> None:
+    """For μ = 1 (ε = 4.38) and 10,000 canaries, they are about 2.3 and 3.0 in terms of ε."""
     random, canaries, mu = np.random.default_rng(3), 10_000, 1.0
     guesses = best_guesses(canaries, mu, 0.95)
     found = np.zeros(2)
@@ -88,8 +88,8 @@ def test_bounds_of_one_run_are_useful() -> None:
     assert gaussian.epsilon(DELTA, found[1] / 10) == pytest.approx(3.0, abs=0.2)
 
 
-def test_one_run_without_delta_is_randomised_response() -> None:
-    """Without δ the chance of c correct guesses is that of coins with e^ε/(1 + e^ε)."""
+def test_one_run_with_negligible_delta_equals_randomised_response() -> None:
+    """Then each guess is correct with probability e^ε/(1 + e^ε)."""
     epsilon = bounds.one_run_epsilon(1000, 100, 90, delta=1e-300, confidence=0.95)
     chance = 1 / (1 + np.exp(-epsilon))
     assert binom.sf(89, 100, chance) == pytest.approx(0.05, rel=1e-6)

@@ -1,4 +1,4 @@
-"""What an audit attacks, from options or from a release."""
+"""Configuration of an audit, from options or from a release."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from tests.release.helpers import write_small
 from tests.solvers.helpers import random_ratings
 
 
-def test_what_is_not_given_is_left_to_the_audit() -> None:
+def test_omitted_options_get_the_defaults_of_the_audit() -> None:
     solver, budget = Configuration().resolve(7.0, is_small=True)
     assert solver.name == "als" and solver.unit is Unit.VALUE
     assert budget is not None and (budget.epsilon, budget.delta) == (7.0, DELTA)
@@ -31,7 +31,7 @@ def test_a_release_is_audited_as_it_was_trained(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "option", [{"solver": "als"}, {"delta": 1e-6}, {"options": {"factors": 2}}]
 )
-def test_a_release_leaves_no_room_for_other_options(option: dict[str, Any]) -> None:
+def test_other_options_beside_a_release_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter, match="leave other options out"):
         Configuration(like=Path("r"), **option)
 
@@ -43,13 +43,13 @@ def test_a_bad_configuration_is_refused_before_ratings_are_read() -> None:
     for choose in (choose_case, lambda *given: choose_targets(*given, 100)):
         with pytest.raises(InvalidParameter, match="must be one of"):
             choose(Configuration(solver="magic"), read)
-        with pytest.raises(InvalidParameter, match="claims nothing"):
+        with pytest.raises(InvalidParameter, match="makes no privacy claim"):
             choose(Configuration(solver="non-private"), read)
 
 
-def test_a_rating_is_chosen_in_real_data_only() -> None:
+def test_a_rating_can_be_chosen_in_real_data_only() -> None:
     ratings = random_ratings(3, users=8, items=6)
-    assert choose_case(Configuration(), lambda: ratings).pair.worlds[0] is ratings
+    assert choose_case(Configuration(), lambda: ratings).pair.datasets[0] is ratings
     with pytest.raises(InvalidParameter, match="--user, --item and --to"):
         choose_case(Configuration(), user="1")
     with pytest.raises(InvalidParameter, match="without data"):

@@ -1,4 +1,4 @@
-"""Audits of one training: coins, guesses, and what a release tells about single ratings."""
+"""Audits with one training: canaries, coins and guesses, and attacks on a release."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,6 +12,7 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.audit import bounds
 from taciturn.audit.attack import attack, mu_between
+from taciturn.audit.cases import matching
 from taciturn.audit.one_run import (
     SUSPECTED,
     audit_one_run,
@@ -22,7 +23,6 @@ from taciturn.audit.one_run import (
 )
 from taciturn.audit.transcript import play, watch
 from taciturn.audit.verdict import Verdict
-from taciturn.audit.worlds import matching
 from taciturn.data import load
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms import gate as mechanism
@@ -40,7 +40,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_canaries_never_meet() -> None:
+def test_no_two_canaries_share_a_user_or_an_item() -> None:
     ratings = random_ratings(1, users=40, items=30)
     places = matching(ratings, 1000, seed=0)
     users, items = ratings.rows()[places], ratings.by_user.columns[places]
@@ -48,11 +48,11 @@ def test_canaries_never_meet() -> None:
     assert matching(ratings, 5, seed=0).size == 5
     canaries = choose_canaries(ratings, 1000)
     coins = toss(canaries.places.size)
-    world = canaries.world(coins)
-    assert np.array_equal(world.values()[canaries.places] == 5, coins)
+    dataset = canaries.dataset(coins)
+    assert np.array_equal(dataset.values()[canaries.places] == 5, coins)
     rest = np.ones(len(ratings), dtype=np.bool_)
     rest[canaries.places] = False
-    assert np.array_equal(world.values()[rest], ratings.values()[rest])
+    assert np.array_equal(dataset.values()[rest], ratings.values()[rest])
 
 
 def test_coins_are_fair_and_fresh() -> None:
@@ -70,7 +70,7 @@ def test_sound_solvers_pass(name: str) -> None:
         confidence=CONFIDENCE,
     )
     assert result.verdict is Verdict.NO_EVIDENCE
-    # The attacker is right far more often than chance would have it.
+    # The attack works: far more guesses are correct than by chance.
     assert result.correct > 0.7 * result.guesses
     facts = result.to_dict()
     assert 0 < facts["lower_bound"] < facts["claimed_epsilon"]
@@ -78,16 +78,16 @@ def test_sound_solvers_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["als", "bias"])
-def test_under_unit_rating_canaries_are_there_or_not(name: str) -> None:
+def test_under_unit_rating_canaries_are_present_or_absent(name: str) -> None:
     options = {"factors": 1, "iterations": 3} if name == "als" else {}
     solver = make_solver(name, unit="rating", **options)
     canaries = own_canaries(300, Unit.RATING)
-    none, whole = (canaries.world(np.full(300, there)) for there in (False, True))
+    none, whole = (canaries.dataset(np.full(300, heads)) for heads in (False, True))
     assert len(whole) - len(none) == 300 and none.shape == whole.shape
     result = audit_one_run(solver, BUDGET, canaries, confidence=CONFIDENCE)
     assert result.verdict is Verdict.NO_EVIDENCE and result.correct > 0.7 * result.guesses
     found = attack(solver, BUDGET, canaries, shadows=1, confidence=CONFIDENCE)
-    assert found.verdict is Verdict.NO_EVIDENCE and "is there" in found.to_dict()["existence"]
+    assert found.verdict is Verdict.NO_EVIDENCE and "under attack" in found.to_dict()["existence"]
     assert found.mu == pytest.approx(found.claim.mu)
 
 
@@ -102,7 +102,7 @@ def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.verdict is Verdict.VIOLATED
 
 
-def test_guesses_are_the_surest() -> None:
+def test_the_highest_and_lowest_scores_are_guessed() -> None:
     result = audit_one_run(
         make_solver("bias"), BUDGET, own_canaries(60), guesses=10, confidence=0.9
     )
@@ -113,7 +113,7 @@ def test_guesses_are_the_surest() -> None:
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_an_attacker_gains_no_more_than_the_certificate_says(name: str) -> None:
+def test_attack_rates_are_within_the_bounds_of_the_certificate(name: str) -> None:
     result = attack(
         make_solver(name, **SOLVERS[name]),
         BUDGET,
@@ -123,12 +123,15 @@ def test_an_attacker_gains_no_more_than_the_certificate_says(name: str) -> None:
     )
     assert result.verdict is Verdict.NO_EVIDENCE
     assert 0 < result.advantage < result.advantage_bound + 2 * result.advantage_error
-    assert result.hits is not None and result.hits_error is not None
-    assert result.hits < result.hits_bound + 3 * result.hits_error
+    assert result.true_positive_rate is not None and result.true_positive_rate_error is not None
+    assert (
+        result.true_positive_rate
+        < result.true_positive_rate_bound + 3 * result.true_positive_rate_error
+    )
     assert "not protected" in result.to_dict()["existence"]
 
 
-def test_an_attacker_wins_where_nothing_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attack_succeeds_without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         NoiseSource, "_integers", lambda self, table, *, count, **address: np.zeros(count, int)
     )
@@ -136,20 +139,24 @@ def test_an_attacker_wins_where_nothing_is_hidden(monkeypatch: pytest.MonkeyPatc
     targets = own_canaries(400)
     result = attack(make_solver("bias"), budget, targets, shadows=1)
     assert result.verdict is Verdict.VIOLATED
-    assert result.advantage > 0.95 and result.hits is not None and result.hits > 0.95
+    assert (
+        result.advantage > 0.95
+        and result.true_positive_rate is not None
+        and result.true_positive_rate > 0.95
+    )
 
 
 @pytest.mark.parametrize("name", ["gradient", "bias", "input-perturbation"])
 def test_close_values_are_harder_to_tell_apart(name: str) -> None:
-    """Where nothing is cut, μ between values is their distance in parts of the scale."""
+    """Without clipping, μ between values is proportional to their distance."""
     fit = make_solver(name, **SOLVERS[name]).fit(random_ratings(1), BUDGET, Session())
     whole = mu_between(fit.ledger, fit.model.scale, 1.0, 5.0)
     assert whole == pytest.approx(BUDGET.mu, rel=1e-4)
     assert mu_between(fit.ledger, fit.model.scale, 2.0, 3.0) == pytest.approx(whole / 4, rel=1e-9)
 
 
-def test_close_values_under_cut_residuals_are_no_harder() -> None:
-    """A rating moves a cut residual by its whole change as long as both are within the limit."""
+def test_close_values_under_clipped_residuals_are_hardly_harder_to_tell_apart() -> None:
+    """Within the clipping threshold, a residual moves by the whole change of its rating."""
     ratings = random_ratings(1)
     fit = make_solver("als", **SOLVERS["als"]).fit(ratings, BUDGET, Session())
     whole = mu_between(fit.ledger, fit.model.scale, 1.0, 5.0)
@@ -162,45 +169,47 @@ def test_close_values_under_cut_residuals_are_no_harder() -> None:
 
 @pytest.mark.parametrize("values", [(2.99, 3.0), (3.02, 3.06), (1.0, 1.01), (2.0, 2.5)])
 @pytest.mark.parametrize("name", ["gradient", "bias"])
-def test_rounding_is_counted(name: str, values: tuple[float, float]) -> None:
-    """Values are rounded to a grid, which may take them further apart."""
+def test_mu_between_values_includes_rounding(name: str, values: tuple[float, float]) -> None:
+    """Rounding values to a grid may increase their distance."""
     ratings = load(random_ratings(1).to_frame(), scale="1:5")
     solver = make_solver(name, **SOLVERS[name])
     first, second = (ratings.replaced(np.array([3]), np.array([value])) for value in values)
-    history = watch(solver, first, BUDGET)
-    other = play(history, solver, second, BUDGET)
+    transcript = watch(solver, first, BUDGET)
+    other = play(transcript, solver, second, BUDGET)
     shifts = [
         float(np.linalg.norm((one.sums - two.sums).astype(float))) / scale
-        for one, two, scale in zip(history.tables, other.tables, history.noise_scales, strict=True)
+        for one, two, scale in zip(
+            transcript.tables, other.tables, transcript.noise_scales, strict=True
+        )
     ]
-    bound = mu_between(history.fit.ledger, ratings.scale, *values)
+    bound = mu_between(transcript.fit.ledger, ratings.scale, *values)
     assert np.linalg.norm(shifts) <= bound * (1 + 1e-9)
 
 
-def test_few_targets_say_so() -> None:
+def test_too_few_targets_give_no_true_positive_rate() -> None:
     result = attack(make_solver("bias"), BUDGET, own_canaries(40), shadows=1)
-    assert result.hits is None and result.to_dict()["true_positive_rate"] is None
+    assert result.true_positive_rate is None and result.to_dict()["true_positive_rate"] is None
 
 
 @pytest.mark.parametrize(("epsilon", "count"), [(5, 40), (5, 60), (2, 20), (1, 60)])
 def test_guesses_can_refute_the_claim(epsilon: float, count: int) -> None:
-    """If any number of them can."""
+    """The chosen number of guesses can refute the claim, if any number can."""
     mu = Budget.from_epsilon(epsilon, 1e-5).mu
     guesses = best_guesses(count, SUSPECTED * mu, 0.95, mu)
     assert bounds.one_run_mu(count, guesses, guesses, confidence=0.95) > mu
 
 
-def test_bad_questions_are_refused() -> None:
+def test_invalid_arguments_are_refused() -> None:
     ratings = random_ratings(2)
     with pytest.raises(InvalidParameter, match="two-worlds"):
         choose_canaries(ratings, 10, Unit.USER)
-    with pytest.raises(InvalidParameter, match="leave out its values"):
+    with pytest.raises(InvalidParameter, match="leave out --values"):
         choose_canaries(ratings, 10, Unit.RATING, low=1, high=5)
     with pytest.raises(InvalidParameter, match="smaller first"):
         choose_canaries(ratings, 10, low=5, high=1)
     with pytest.raises(InvalidParameter, match="canaries"):
         choose_canaries(ratings, 0)
-    with pytest.raises(InvalidParameter, match="room for"):
+    with pytest.raises(InvalidParameter, match="found only"):
         choose_canaries(random_ratings(2, users=4, items=4), 100)
     targets = choose_canaries(ratings, 20)
     with pytest.raises(InvalidParameter, match="guesses"):

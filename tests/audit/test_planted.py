@@ -1,4 +1,4 @@
-"""Bugs that would harm people silently, planted one by one: each is caught."""
+"""Planted bugs that would silently break privacy: an audit catches each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,10 +11,10 @@ import pytest
 from taciturn import _core
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Noise, Rows
+from taciturn.audit.cases import chosen_pair
 from taciturn.audit.checks import check_runs
 from taciturn.audit.two_worlds import Plan, View, audit_two_worlds
 from taciturn.audit.verdict import Verdict
-from taciturn.audit.worlds import chosen_pair
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.errors import BudgetExceeded
@@ -36,7 +36,7 @@ RESUMING = ["resuming after a crash", "resuming after an interrupt"]
 
 
 def failed(name: str, solver: Any = None, ratings: Ratings | None = None) -> list[str]:
-    """Return the checks of single runs that a bug fails, on the worst case or on some ratings."""
+    """Names of failed checks of single runs, on the worst case or on the given ratings."""
     each = case(name, solver=solver)
     if ratings is not None:
         each = replace(each, pair=chosen_pair(ratings))
@@ -44,7 +44,7 @@ def failed(name: str, solver: Any = None, ratings: Ratings | None = None) -> lis
 
 
 def is_seen_by_scores(name: str, view: View = View.TRANSCRIPT, solver: Any = None) -> bool:
-    """Return whether runs alone show a bug, even at high confidence."""
+    """True if scores alone refute the claim, even at high confidence."""
     plan = Plan(runs=100 if name == "als" else 500, view=view, confidence=CONFIDENCE)
     result = audit_two_worlds(case(name, epsilon=5, solver=solver), plan, jobs=1)
     return result.mu > result.claim.mu
@@ -93,7 +93,7 @@ def no_clipping(patch: Patch) -> None:
 
 
 def less_recorded(patch: Patch) -> None:
-    """The gate records and draws 0.8 of every sensitivity: all of it fits together."""
+    """The gate scales every recorded sensitivity and noise scale by 0.8, consistently."""
     original = mechanism.Gate.plan
 
     def plan(self: Any, query: Any, share: float) -> Any:
@@ -213,7 +213,7 @@ def test_a_gate_that_is_honest_only_when_observed_is_caught(monkeypatch: Patch) 
             self.released[:] = self._sums * self._step
 
     monkeypatch.setattr(mechanism._Draft, "add_noise", add_noise)
-    assert failed("bias") == ["observed alike"]
+    assert failed("bias") == ["same when unobserved"]
 
 
 @pytest.mark.slow
@@ -231,13 +231,13 @@ def test_a_gate_that_is_honest_only_when_observed_is_caught(monkeypatch: Patch) 
 def test_too_little_noise_is_caught_twice(
     plant: Callable[[Patch], None], name: str, check: str, monkeypatch: Patch
 ) -> None:
-    """By a check of single runs, and by nothing but scores."""
+    """By a check of single runs, and by scores alone."""
     plant(monkeypatch)
     assert check in failed(name)
     assert is_seen_by_scores(name)
 
 
-def test_half_the_noise_of_the_lead_is_caught(monkeypatch: Patch) -> None:
+def test_half_the_noise_of_als_is_caught(monkeypatch: Patch) -> None:
     half_noise(monkeypatch)
     assert "noise size" in failed("als")
 
@@ -246,7 +246,7 @@ def test_half_the_noise_of_the_lead_is_caught(monkeypatch: Patch) -> None:
 def test_other_noise_after_resuming_is_caught(
     is_checkpoint_needed: bool, monkeypatch: Patch
 ) -> None:
-    """Also if only runs that go on from a checkpoint draw other noise."""
+    """Also if only runs that resume from a checkpoint draw other noise."""
     original = RunFolder.resume.__func__  # type: ignore[attr-defined]
 
     def resume(cls: type[RunFolder], path: Any, *, data: Any) -> RunFolder:
@@ -316,7 +316,7 @@ class ExactMean(BiasSolver):
 
 @pytest.mark.slow
 def test_an_exact_mean_in_the_release_is_caught_twice() -> None:
-    assert failed("bias", ExactMean()) == ["no other way out"]
+    assert failed("bias", ExactMean()) == ["nothing outside the gate"]
     assert is_seen_by_scores("bias", View.RELEASE, ExactMean())
     assert not is_seen_by_scores("bias", View.TRANSCRIPT, ExactMean())
 
@@ -333,13 +333,13 @@ class TellingSettings(BiasSolver):
 
 
 def test_an_exact_count_among_settings_is_caught() -> None:
-    assert failed("bias", TellingSettings()) == ["no other way out"]
+    assert failed("bias", TellingSettings()) == ["nothing outside the gate"]
 
 
-def test_questions_that_depend_on_ratings_are_caught() -> None:
-    """A run that stops by its training error; scores then come from releases.
+def test_queries_that_depend_on_ratings_are_caught() -> None:
+    """A run that stops early by its training error; the audit then scores releases.
 
-    It stops anywhere between 14 and 30 rounds: that eight runs agree has a chance below 1e-6.
+    It stops after 14 to 30 rounds. Eight runs agree with probability below 1e-6.
     """
     options: dict[str, Any] = {"iterations": 60, "step_size": 0.05, "tolerance": 0.02}
     options["patience"] = 5

@@ -1,4 +1,4 @@
-"""Audits with many runs: sound solvers pass and the audit is sharp; the paper does not."""
+"""Audits with many runs: sound solvers pass with a tight bound, and the paper's fails."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,17 +9,17 @@ import pytest
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
+from taciturn.audit.cases import Case, Pair, audited_solver, chosen_pair, worst_pair
 from taciturn.audit.checks import check_runs
 from taciturn.audit.counterexample import counterexample
 from taciturn.audit.transcript import Diverged, losses, play, watch, with_others
 from taciturn.audit.two_worlds import Plan, TwoWorlds, View, audit_two_worlds
 from taciturn.audit.verdict import Verdict
-from taciturn.audit.worlds import Case, Pair, audited_solver, chosen_pair, worst_pair
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
-from tests.audit.helpers import CONFIDENCE, HIDDEN, SOUND, case, quick
+from tests.audit.helpers import CONFIDENCE, PRIVATE_PATTERN, SOUND, case, quick
 from tests.solvers.helpers import BUDGET, random_ratings
 
 RUNS = 1000
@@ -27,7 +27,7 @@ RUNS = 1000
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*SOUND, "als:rating", "als:user"])
-def test_sound_solvers_pass_and_the_audit_is_sharp(name: str) -> None:
+def test_sound_solvers_pass_and_the_bound_is_tight(name: str) -> None:
     result = audit_two_worlds(case(name), Plan(runs=RUNS, confidence=CONFIDENCE))
     assert result.verdict is Verdict.NO_EVIDENCE, result.findings
     usual = replace(result, plan=replace(result.plan, confidence=0.95))
@@ -36,18 +36,18 @@ def test_sound_solvers_pass_and_the_audit_is_sharp(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bias", "gradient"])
-def test_who_sees_the_release_alone_learns_no_more(name: str) -> None:
+def test_the_release_alone_reveals_no_more_than_the_transcript(name: str) -> None:
     plan = Plan(runs=400, view=View.RELEASE, confidence=CONFIDENCE)
     result = audit_two_worlds(case(name), plan)
     assert result.verdict is Verdict.NO_EVIDENCE
-    assert 0.5 < result.mu / result.claim.mu < 1  # nearly all of it is in the profiles
+    assert 0.5 < result.mu / result.claim.mu < 1  # the profiles carry most of the information
 
 
 @pytest.mark.parametrize(
     "view", [View.TRANSCRIPT, pytest.param(View.RELEASE, marks=pytest.mark.slow)]
 )
 def test_the_paper_is_caught_by_its_counterexample(view: View) -> None:
-    """At ε_opt = 1, by runs alone: no check of single runs is needed."""
+    """At ε_opt = 1, by scores alone, without the checks of single runs."""
     runs = 200 if view is View.TRANSCRIPT else 600
     result = audit_two_worlds(case("paper"), Plan(runs=runs, view=view, confidence=0.99), jobs=1)
     truth = counterexample(1.0, 1e-5)
@@ -60,9 +60,9 @@ def test_the_paper_is_caught_by_its_counterexample(view: View) -> None:
     assert [each.name for each in result.findings if not each.passed] == ["bounded"]
 
 
-@pytest.mark.parametrize("name", [*SOUND, *HIDDEN])
+@pytest.mark.parametrize("name", [*SOUND, *PRIVATE_PATTERN])
 def test_sound_solvers_pass_every_check(name: str) -> None:
-    """On the worst case, and on ratings like any others."""
+    """On the worst case, and on random ratings."""
     solver = quick(name)
     ratings = random_ratings(3, users=12, items=9)
     for pair in (worst_pair(solver), chosen_pair(ratings, solver.unit)):
@@ -71,13 +71,13 @@ def test_sound_solvers_pass_every_check(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*SOUND, "paper"])
-def test_the_loss_of_a_history_is_what_it_should_be(name: str) -> None:
-    """Its mean over histories is half its variance, Σ‖Δ‖²/2σ², and Q is what is booked."""
+def test_the_loss_of_a_transcript_matches_its_formula(name: str) -> None:
+    """The loss is Σ‖Δ‖²/2σ² plus a term linear in the noise, and Σ‖Δ‖²/σ² is within the budget."""
     each = case(name)
-    solver, (first, second), budget = each.solver, each.pair.worlds, each.budget
+    solver, (first, second), budget = each.solver, each.pair.datasets, each.budget
     for _ in range(3):
-        history = watch(solver, first, budget, each.session())
-        both = with_others(history, play(history, solver, second, budget, each.session()))
+        transcript = watch(solver, first, budget, each.session())
+        both = with_others(transcript, play(transcript, solver, second, budget, each.session()))
         shifts = [
             float(np.linalg.norm((table.sums - table.others).astype(float))) / scale  # type: ignore[operator]
             for table, scale in zip(both.tables, both.noise_scales, strict=True)
@@ -97,20 +97,20 @@ def test_the_loss_of_a_history_is_what_it_should_be(name: str) -> None:
 BUDGET_MU = case("bias").budget.mu  # type: ignore[union-attr]
 
 
-def test_what_depends_on_ratings_is_noticed() -> None:
-    """A run that stops by its training error asks different things in different worlds."""
+def test_queries_that_depend_on_ratings_are_noticed() -> None:
+    """A run that stops early by its training error has other queries on other data."""
     solver = make_solver(
         "paper", factors=2, iterations=60, tolerance=0.05, patience=1, step_size=0.02
     )
     ratings = random_ratings(1)
     budget = Budget.from_epsilon(1000, 1e-5)
-    history = watch(solver, ratings, budget, Session(noise=InsecureTestNoise(1)))
+    transcript = watch(solver, ratings, budget, Session(noise=InsecureTestNoise(1)))
     other = ratings.replaced(np.arange(len(ratings)), np.full(len(ratings), 1.0))
     with pytest.raises(Diverged, match="depends on the ratings"):
-        play(history, solver, other, budget)
+        play(transcript, solver, other, budget)
 
 
-def test_an_interrupted_audit_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_audit_resumes(tmp_path: Path) -> None:
     plan = Plan(runs=60, confidence=0.9)
     seen: list[tuple[int, int]] = []
 
@@ -137,14 +137,14 @@ def test_an_interrupted_audit_goes_on(tmp_path: Path) -> None:
     audit_two_worlds(case("bias"), plan, folder=tmp_path, jobs=1)
 
 
-def test_processes_and_this_one_do_the_same() -> None:
+def test_an_audit_runs_in_one_process_and_in_two() -> None:
     results = [audit_two_worlds(case("bias"), Plan(runs=30), jobs=jobs) for jobs in (1, 2)]
     assert all(isinstance(each, TwoWorlds) and each.mu > 0 for each in results)
 
 
 def values_of(pair: Pair) -> tuple[float, ...]:
-    """Return the rating in each world."""
-    return tuple(float(each.values()[each.place(pair.user, pair.item)]) for each in pair.worlds)
+    """Value of the rating in each dataset."""
+    return tuple(float(each.values()[each.place(pair.user, pair.item)]) for each in pair.datasets)
 
 
 def test_a_rating_of_real_data_can_be_chosen() -> None:
@@ -158,7 +158,7 @@ def test_a_rating_of_real_data_can_be_chosen() -> None:
     ids = str(ratings.user_ids[user]), str(ratings.item_ids[item])
     pair = chosen_pair(ratings, user=ids[0], item=ids[1], to=other)
     assert (pair.user, pair.item, values_of(pair)) == (user, item, (value, other))
-    assert np.count_nonzero(pair.worlds[0].values() != pair.worlds[1].values()) == 1
+    assert np.count_nonzero(pair.datasets[0].values() != pair.datasets[1].values()) == 1
     bad: list[tuple[dict[str, Any], str]] = [
         ({"item": "no such"}, "no item"),
         ({"user": "no such", "item": ids[1]}, "no user"),
@@ -171,18 +171,18 @@ def test_a_rating_of_real_data_can_be_chosen() -> None:
             chosen_pair(ratings, **options)
 
 
-def test_neighbours_of_real_data_lack_a_rating_or_a_person() -> None:
+def test_neighbours_of_real_data_lack_a_rating_or_a_user() -> None:
     ratings = random_ratings(5)
     pair = chosen_pair(ratings, Unit.RATING)
-    assert len(pair.worlds[0]) == len(pair.worlds[1]) + 1
-    assert pair.worlds[0].shape == pair.worlds[1].shape
-    pair.worlds[0].place(pair.user, pair.item)
+    assert len(pair.datasets[0]) == len(pair.datasets[1]) + 1
+    assert pair.datasets[0].shape == pair.datasets[1].shape
+    pair.datasets[0].place(pair.user, pair.item)
     with pytest.raises(InvalidParameter, match="did not rate"):
-        pair.worlds[1].place(pair.user, pair.item)
+        pair.datasets[1].place(pair.user, pair.item)
     user = str(ratings.user_ids[4])
     for pair in (chosen_pair(ratings, Unit.USER), chosen_pair(ratings, Unit.USER, user=user)):
-        counts = [np.diff(world.by_user.starts)[pair.user] for world in pair.worlds]
-        assert counts[0] == len(pair.worlds[0]) - len(pair.worlds[1]) and counts[1] == 0
+        counts = [np.diff(each.by_user.starts)[pair.user] for each in pair.datasets]
+        assert counts[0] == len(pair.datasets[0]) - len(pair.datasets[1]) and counts[1] == 0
     assert pair.user == 4
     for unit, options, words in (
         (Unit.RATING, {"to": 3.0}, "leave out --to"),
@@ -193,7 +193,7 @@ def test_neighbours_of_real_data_lack_a_rating_or_a_person() -> None:
             chosen_pair(ratings, unit, **options)  # type: ignore[arg-type]
 
 
-def test_there_must_be_a_claim() -> None:
+def test_a_solver_without_a_claim_and_bad_plans_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="no claim"):
         audited_solver("non-private")
     for bad in ({"runs": 0}, {"view": "nothing"}, {"confidence": 1.0}):

@@ -52,7 +52,7 @@ def test_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
     assert "the claim is violated" in page and "http" not in page.replace("http://www.w3.org", "")
     again = audit(*arguments, code=1)  # goes on from what is kept
     assert "verdict: the claim is violated" in again.stdout
-    assert "FAILED" in again.stdout and "owner's own view" in again.stderr
+    assert "FAILED" in again.stdout and "owner-only" in again.stderr
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_units_that_hide_who_rated_what(audit: Audit, unit: str) -> None:
     arguments = ("two-worlds", "--unit", unit, "--runs", "40", "--confidence", "0.9999")
     facts = json.loads(audit(*arguments, "--json").stdout)
     assert facts["verdict"] == "no-evidence" and facts["settings"]["unit"] == unit
-    assert "or not" in facts["pair"] or "or none" in facts["pair"]
+    assert "or not" in facts["pair"] or "or absent" in facts["pair"]
     assert all(check["passed"] for check in facts["checks"])
 
 

@@ -1,1 +1,1 @@
-"""Audits: what an attacker really gains, beside what is claimed."""
+"""Empirical privacy audits: attacks that give lower bounds on the privacy loss of a training."""

@@ -1,9 +1,9 @@
-"""`taciturn audit attack`: what somebody who has a release infers about single ratings.
+"""`taciturn audit attack`: inference of single ratings from a release.
 
-Targets are ratings that coins decide, as in an audit with one run, between two given values. The
-attacker has the release, all ratings but the targets, and trainings of their own on data like it,
-whose predictions for a target show what it would be without knowing. A target that is predicted
-higher than there is guessed to have the higher value.
+As in an audit with one run, fair coins set each target rating to one of two given values. The
+attacker has the release, all ratings except the targets, and shadow models trained on the same
+data with other coins. The shadow models give a baseline prediction for each target. If the release
+predicts a target above its baseline, the attacker guesses the higher value.
 """
 
 import math
@@ -28,24 +28,25 @@ from taciturn.solvers.contract import Session
 from taciturn.solvers.gradient import VALUE_LEVELS
 from taciturn.solvers.solver import Solver
 
-FALSE_POSITIVES = 0.01
-"""The rate of false alarms at which an attacker's hits are counted."""
+FALSE_POSITIVE_RATE = 0.01
+"""False-positive rate at which the true-positive rate is reported."""
 
 SHADOWS = 2
+"""Default number of pairs of shadow models."""
 
 EXISTENCE = {
-    Unit.VALUE: "not protected: who rated what is public under unit value",
-    Unit.RATING: "what is attacked here: whether a rating is there",
+    Unit.VALUE: "not protected: the rating pattern is public under unit value",
+    Unit.RATING: "under attack: the attacker guesses whether a rating exists",
 }
-"""What an attack says of whether a rating exists."""
+"""Statement about the existence of a rating, by privacy unit."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Attack:
-    """The result: how often the attacker was right, and how often anybody could be at most.
+    """Result of an attack: the attacker's success rates and their upper bounds.
 
-    `mu` is the Gaussian-DP parameter between the two values of a target; `shadows` counts pairs of
-    trainings of the attacker's own.
+    `mu` is the Gaussian-DP parameter between the two values of a target. `shadows` is the number of
+    pairs of shadow models.
     """
 
     solver: Solver
@@ -59,64 +60,64 @@ class Attack:
 
     @property
     def existence(self) -> str:
-        """What can be said of whether a rating exists."""
+        """Statement about the existence of a rating under the claimed unit."""
         return EXISTENCE[Unit.RATING if self.targets.low is None else Unit.VALUE]
 
     @property
     def guessed(self) -> Coins:
-        """The attacker's guesses: above or below the middle of what they expect."""
+        """The attacker's guesses: True where the prediction exceeds its baseline."""
         return self.scores > 0
 
     @property
     def advantage(self) -> float:
-        """Rate of hits minus rate of false alarms."""
-        hits, alarms = self.guessed[self.coins], self.guessed[~self.coins]
-        return float(hits.mean() - alarms.mean()) if hits.size and alarms.size else 0.0
+        """True-positive rate minus false-positive rate."""
+        heads, tails = self.guessed[self.coins], self.guessed[~self.coins]
+        return float(heads.mean() - tails.mean()) if heads.size and tails.size else 0.0
 
     @property
     def advantage_error(self) -> float:
-        """Twice its standard error, at most."""
+        """Upper bound on twice the standard error of the advantage."""
         return 2 / math.sqrt(max(1, self.coins.size))
 
     @property
     def advantage_bound(self) -> float:
-        """The most that any attacker can have in expectation: 2Φ(μ/2) − 1."""
+        """Maximum expected advantage of any attacker: 2Φ(μ/2) − 1."""
         return float(2 * ndtr(self.mu / 2) - 1)
 
     @property
-    def hits(self) -> float | None:
-        """Rate of hits at a rate of false alarms of 1 %; None if there are too few targets."""
+    def true_positive_rate(self) -> float | None:
+        """True-positive rate at a false-positive rate of 1%; None if there are too few targets."""
         tails, heads = self.scores[~self.coins], self.scores[self.coins]
-        allowed = math.floor(FALSE_POSITIVES * tails.size)
+        allowed = math.floor(FALSE_POSITIVE_RATE * tails.size)
         if allowed < 1 or not heads.size:
             return None
         return float((heads > np.sort(tails)[-1 - allowed]).mean())
 
     @property
-    def hits_error(self) -> float | None:
-        """Twice the standard error of the rate of hits, the threshold's own error included."""
-        if self.hits is None:
+    def true_positive_rate_error(self) -> float | None:
+        """Twice the standard error of the true-positive rate, including the threshold's error."""
+        if self.true_positive_rate is None:
             return None
         tails, heads = int((~self.coins).sum()), int(self.coins.sum())
-        rate = min(max(self.hits, 1 / heads), 1 - 1 / heads)
-        # How many more hits one more per cent of false alarms brings, for a Gaussian curve.
-        slope = math.exp((ndtri(FALSE_POSITIVES) ** 2 - ndtri(rate) ** 2) / 2)
-        alarms = FALSE_POSITIVES * (1 - FALSE_POSITIVES) / tails
-        return 2 * math.sqrt(rate * (1 - rate) / heads + slope**2 * alarms)
+        rate = min(max(self.true_positive_rate, 1 / heads), 1 - 1 / heads)
+        # Slope of a Gaussian ROC curve at this point.
+        slope = math.exp((ndtri(FALSE_POSITIVE_RATE) ** 2 - ndtri(rate) ** 2) / 2)
+        variance = FALSE_POSITIVE_RATE * (1 - FALSE_POSITIVE_RATE) / tails
+        return 2 * math.sqrt(rate * (1 - rate) / heads + slope**2 * variance)
 
     @property
-    def hits_bound(self) -> float:
-        """The most that any attacker can have in expectation: Φ(Φ⁻¹(FPR) + μ)."""
-        return gaussian.true_positive_rate(FALSE_POSITIVES, self.mu)
+    def true_positive_rate_bound(self) -> float:
+        """Maximum expected true-positive rate of any attacker: Φ(Φ⁻¹(FPR) + μ)."""
+        return gaussian.true_positive_rate(FALSE_POSITIVE_RATE, self.mu)
 
     @property
     def correct(self) -> int:
-        """How many guesses, one for each target, were correct."""
+        """Number of correct guesses; there is one guess per target."""
         return int((self.guessed == self.coins).sum())
 
     @property
     def lower_bound_mu(self) -> float:
-        """What the guesses prove about the μ between the two values."""
+        """Lower bound on the μ between the two values, from all guesses."""
         count = self.coins.size
         return bounds.one_run_mu(count, count, self.correct, confidence=self.confidence)
 
@@ -125,22 +126,22 @@ class Attack:
 
     @property
     def mu_most(self) -> float:
-        """The largest bound that so many guesses can give, all correct."""
+        """Largest possible lower bound: the one from correct guesses only."""
         count = self.coins.size
         return bounds.one_run_mu(count, count, count, confidence=self.confidence)
 
     @property
     def reasons(self) -> list[str]:
-        """What the verdict follows from, if it is that the claim is violated."""
+        """Reasons for the verdict that the claim is violated; empty otherwise."""
         return exceeded(self.lower_bound_mu, self.mu)
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if so many correct guesses are too unlikely under the claimed curve."""
+        """Violated if the number of correct guesses is too unlikely under the claimed curve."""
         return Verdict.VIOLATED if self.reasons else Verdict.NO_EVIDENCE
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but coins and scores as JSON types."""
+        """Everything except coins and scores, as JSON types."""
         return {
             "audit": "attack",
             "solver": self.solver.name,
@@ -153,10 +154,10 @@ class Attack:
             "advantage": self.advantage,
             "advantage_error": self.advantage_error,
             "advantage_bound": self.advantage_bound,
-            "false_positive_rate": FALSE_POSITIVES,
-            "true_positive_rate": self.hits,
-            "true_positive_rate_error": self.hits_error,
-            "true_positive_rate_bound": self.hits_bound,
+            "false_positive_rate": FALSE_POSITIVE_RATE,
+            "true_positive_rate": self.true_positive_rate,
+            "true_positive_rate_error": self.true_positive_rate_error,
+            "true_positive_rate_bound": self.true_positive_rate_bound,
             "existence": self.existence,
             "lower_bound": bounds.one_run_epsilon(
                 self.coins.size,
@@ -185,13 +186,13 @@ def attack(
     session: Session | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Attack:
-    """Train, release, and attack. Reads private data if ratings are: the owner's own view."""
+    """Train, release, and attack the release. Owner-only if the ratings are private."""
     validate.positive_integer("shadows", shadows, "2 are usual")
     bounds.check_confidence(confidence)
     session = session or Session()
     count = targets.places.size
     coins = toss(count)
-    # In pairs with opposite coins, so that a target itself cancels out.
+    # Shadow models come in pairs with opposite coins, so that the targets cancel in the baseline.
     tosses = [coins]
     for _ in range(shadows):
         own = toss(count)
@@ -199,9 +200,9 @@ def attack(
     fits = []
     for number, shown in enumerate(tosses):
         progress(number, len(tosses))
-        fits.append(solver.fit(targets.world(shown), budget, session))
+        fits.append(solver.fit(targets.dataset(shown), budget, session))
     progress(len(tosses), len(tosses))
-    # Items that are never released are those of the attacker's own training.
+    # If item profiles are not released, the attacker uses those of a shadow model.
     released = fits[0].model
     if released.items is None:
         released = replace(released, items=fits[1].private_items)
@@ -222,15 +223,15 @@ def attack(
 
 
 def mu_between(ledger: Ledger, scale: Scale, low: float | None, high: float) -> float:
-    """Return the μ between two values of one rating, or between one and none.
+    """Gaussian-DP parameter μ between two values of one rating, or between a rating and none.
 
-    A table for items or users moves by at most their distance, or by its sensitivity if that is
-    less: in ratings' own units, since features have length 1 at most. For tables whose sensitivity
-    is the range of the scale, it is μ·distance/range. A total may move by all of its sensitivity.
+    A table of users or items moves by at most the distance between the two values (feature vectors
+    have norm at most 1), and never by more than its sensitivity. If the sensitivity is the range of
+    the scale, the result is μ·distance/range. A total may move by its whole sensitivity.
     """
     if low is None:
         return ledger.spend().mu
-    # Solvers round values to a grid of at least so many steps, a power of two apart.
+    # Solvers round values to a grid of at least VALUE_LEVELS steps; the step is a power of two.
     step = 2.0 ** math.floor(math.log2(scale.range / VALUE_LEVELS))
     ends = scale.low, scale.high, (scale.low + scale.high) / 2
     on_grid = all((value / step).is_integer() for value in (low, high, *ends))

@@ -1,6 +1,6 @@
-"""What is surely leaked, given how often an attacker was right: lower bounds with confidence.
+"""Lower confidence bounds on the privacy loss, from the success rate of an attacker.
 
-Nothing here knows how the attacker decides. docs/proofs/audit.md says why each bound holds.
+The bounds hold for any attack. Proofs: docs/proofs/audit.md.
 """
 
 import math
@@ -15,38 +15,40 @@ from taciturn._internal import validate
 from taciturn.errors import InvalidParameter
 
 MU_MAX = 40.0
-"""Bounds on μ end here: far beyond, nothing is hidden."""
+"""Largest bound on μ that is reported; nothing is protected at this level."""
 
 EPSILON_MAX = 100.0
-"""Bounds on ε from one run end here."""
+"""Largest bound on ε from one run that is reported."""
 
 _HALVINGS = 40
 
 
 def check_confidence(confidence: float) -> float:
-    """Return a confidence, or raise with advice."""
+    """Check that a confidence is a probability, and return it."""
     return validate.probability("confidence", confidence, "0.95 is usual")
 
 
 def rate_upper(errors: int, trials: int, confidence: float) -> float:
-    """Return an upper bound on the chance of an error, after Clopper and Pearson."""
+    """Clopper–Pearson upper bound on an error rate."""
     if not 0 <= errors <= trials or trials < 1:
-        raise InvalidParameter("errors must be some of at least one trial")
+        raise InvalidParameter(
+            "errors must be from 0 to the number of trials, and trials at least 1"
+        )
     return 1.0 if errors == trials else float(betaincinv(errors + 1, trials - errors, confidence))
 
 
 def error_rates(
     false_positives: int, false_negatives: int, runs: int, confidence: float
 ) -> tuple[float, float]:
-    """Return upper bounds on both error rates that hold together, from `runs` in each world."""
+    """Joint upper bounds on both error rates, from `runs` runs on each neighbouring dataset."""
     each = 1 - (1 - check_confidence(confidence)) / 2
     return rate_upper(false_positives, runs, each), rate_upper(false_negatives, runs, each)
 
 
 def mu_lower(false_positive_rate: float, false_negative_rate: float) -> float:
-    """Return the least μ whose trade-off curve allows both error rates; 0 if any does.
+    """Smallest μ whose trade-off curve allows both error rates; 0 if every curve does.
 
-    Every test against a μ-GDP release has Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) ≤ μ; no score need be Gaussian.
+    Every test against a μ-GDP release has Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) ≤ μ. Scores need not be Gaussian.
     """
     if false_positive_rate >= 1 or false_negative_rate >= 1:
         return 0.0
@@ -55,7 +57,7 @@ def mu_lower(false_positive_rate: float, false_negative_rate: float) -> float:
 
 
 def epsilon_lower(false_positive_rate: float, false_negative_rate: float, delta: float) -> float:
-    """Return the least ε at δ that allows both error rates; 0 if any does."""
+    """Smallest ε at δ that allows both error rates; 0 if every ε does."""
     best = 0.0
     for one, other in (
         (false_positive_rate, false_negative_rate),
@@ -69,9 +71,9 @@ def epsilon_lower(false_positive_rate: float, false_negative_rate: float, delta:
 def gaussian_mu_lower(
     original: npt.NDArray[np.float64], changed: npt.NDArray[np.float64], confidence: float
 ) -> float:
-    """Return a lower bound on the distance of two means in deviations.
+    """Lower bound on the distance between two mean scores, in standard deviations.
 
-    Assumes that scores are Gaussian with the same variance in both worlds, and many.
+    Assumes many runs, and Gaussian scores with the same variance on both neighbouring datasets.
     """
     runs = min(original.size, changed.size)
     if runs < 2:
@@ -88,23 +90,24 @@ def gaussian_mu_lower(
 def one_run_epsilon(
     canaries: int, guesses: int, correct: int, *, delta: float, confidence: float
 ) -> float:
-    """Return a lower bound on ε at δ from one run, after Steinke, Nasr and Jagielski (2023).
+    """Lower bound on ε at δ from one run, after Steinke, Nasr and Jagielski (2023).
 
-    Each of some canaries was in one of two states by a fair coin; the attacker guessed a number of
-    coins that was fixed beforehand, and some guesses were correct.
+    A fair coin put each canary in one of two states. The attacker guessed `guesses` of the coins, a
+    number fixed in advance, and `correct` of the guesses were right.
     """
     _check_guesses(canaries, guesses, correct)
     level = 1 - check_confidence(confidence)
     return _largest_refuted(
-        lambda epsilon: _chance(canaries, guesses, correct, epsilon, delta) <= level, EPSILON_MAX
+        lambda epsilon: _probability(canaries, guesses, correct, epsilon, delta) <= level,
+        EPSILON_MAX,
     )
 
 
-def _chance(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
-    """Return a bound on the chance of so many correct guesses under (ε, δ)-DP.
+def _probability(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
+    """Upper bound on the probability of at least `correct` correct guesses under (ε, δ)-DP.
 
-    At most P[B ≥ correct] + 2·canaries·δ·max_i P[correct > B ≥ correct − i]/i, where B counts
-    heads of `guesses` coins that show heads with chance e^ε/(1 + e^ε).
+    The bound is P[B ≥ correct] + 2·canaries·δ·max_i P[correct > B ≥ correct − i]/i, where B is the
+    number of heads among `guesses` coins with probability of heads e^ε/(1 + e^ε).
     """
     heads = 1 / (1 + math.exp(-epsilon))
     tail = float(binom.sf(correct - 1, guesses, heads))
@@ -116,9 +119,9 @@ def _chance(canaries: int, guesses: int, correct: int, epsilon: float, delta: fl
 
 
 def one_run_mu(canaries: int, guesses: int, correct: int, *, confidence: float) -> float:
-    """Return a lower bound on μ from one run, after Mahloujifar, Melis and Chaudhuri (2024).
+    """Lower bound on μ from one run, after Mahloujifar, Melis and Chaudhuri (2024).
 
-    Like `one_run_epsilon`, against the whole trade-off curve of a μ-GDP release.
+    Like `one_run_epsilon`, but uses the whole trade-off curve of a μ-GDP release.
     """
     _check_guesses(canaries, guesses, correct)
     level = 1 - check_confidence(confidence)
@@ -126,11 +129,12 @@ def one_run_mu(canaries: int, guesses: int, correct: int, *, confidence: float) 
 
 
 def _is_refuted(canaries: int, guesses: int, correct: int, mu: float, level: float) -> bool:
-    """Return whether a μ-GDP release gives so many correct guesses with a chance below `level`.
+    """True if a μ-GDP release gives `correct` correct guesses with probability below `level`.
 
-    If the chance were `level`, then with r and h the expected shares of canaries that are guessed
-    right and wrong when at least i guesses are correct, h at i − 1 is at least Φ(Φ⁻¹(r) − μ) with r
-    at i. Followed down to i = 0, all guesses together must not be more than there are.
+    Proof by contradiction. Suppose the probability is `level`. Let r_i and h_i be the expected
+    fractions of canaries guessed right and wrong, restricted to runs with at least i correct
+    guesses. Then h_{i−1} ≥ Φ(Φ⁻¹(r_i) − μ). Recursing down to i = 0, r_0 + h_0 must not exceed the
+    fraction of canaries that are guessed.
     """
     right, wrong = level * correct / canaries, level * (guesses - correct) / canaries
     total = guesses / canaries
@@ -144,7 +148,7 @@ def _is_refuted(canaries: int, guesses: int, correct: int, mu: float, level: flo
 
 
 def _largest_refuted(is_refuted: Callable[[float], bool], most: float) -> float:
-    """Return the end of the values that are refuted, rounded down; small ones are first."""
+    """Largest refuted value, rounded down, found by bisection; refutation is monotone."""
     if not is_refuted(0.0):
         return 0.0
     low, high = 0.0, most
@@ -158,4 +162,6 @@ def _largest_refuted(is_refuted: Callable[[float], bool], most: float) -> float:
 
 def _check_guesses(canaries: int, guesses: int, correct: int) -> None:
     if not 0 <= correct <= guesses <= canaries or guesses < 1:
-        raise InvalidParameter("guesses are about some canaries, and some of them are correct")
+        raise InvalidParameter(
+            "guesses must be from 1 to the number of canaries, and correct from 0 to guesses"
+        )

@@ -1,8 +1,8 @@
-"""Checks of single runs: what no attacker with scores would notice, or only after many runs.
+"""Checks of single runs: bugs that scores do not show, or only after many runs.
 
-The same history is played in two worlds, and what differs must be what was booked; the noise itself
-is looked at, since an audit knows the exact sums. A sound solver fails one with a chance below
-`FALSE_ALARM`.
+A transcript is replayed on a neighbouring dataset, and the exact sums may differ by no more than
+the recorded bounds. An audit knows the exact sums, so it checks the noise itself as well. A sound
+solver fails a check with probability below `FALSE_POSITIVE_RATE`.
 """
 
 import math
@@ -18,6 +18,7 @@ from taciturn.accounting import sampler
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import Noise
 from taciturn.accounting.ledger import Ledger
+from taciturn.audit.cases import Case
 from taciturn.audit.noise import (
     Drawn,
     drawn,
@@ -37,35 +38,34 @@ from taciturn.audit.transcript import (
     released_numbers,
     watch,
 )
-from taciturn.audit.worlds import Case
 from taciturn.errors import NoiseReuse
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.query import BoundedQuery
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.solvers.contract import Fit
 
-FALSE_ALARM = 1e-5
-"""Chance that all checks together alarm about a sound solver, at most."""
+FALSE_POSITIVE_RATE = 1e-5
+"""Maximum probability that a sound solver fails any of the checks."""
 
 RUNS, NUMBERS = 8, 200
-"""Runs that are looked at, at least; and numbers with noise, so that their size shows."""
+"""Minimum number of runs, and of noise values over all runs: enough to measure their size."""
 
 PLAYED = 2
-"""Of these, histories that are played in the other world."""
+"""Number of these runs whose transcript is replayed on the neighbouring dataset."""
 
-_LEVEL = FALSE_ALARM / 5
-"""Share of each check that can alarm by chance: size, mean, repeats, tables and runs."""
+_LEVEL = FALSE_POSITIVE_RATE / 5
+"""False-positive rate of each statistical check: size, mean, repeats, tables and runs."""
 
 _MORE = PLAYED + 4
-"""Runs beside these: in the other world, and two that are interrupted and resumed."""
+"""Additional runs: the replayed ones, and two that are interrupted and resumed."""
 
-SAME = "same questions"
-"""Name of the check without which a history has no likelihood in the other world."""
+SAME = "same queries"
+"""Check that must pass for a transcript to have a likelihood under the neighbouring dataset."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: its name, whether it passed, and what it means in words."""
+    """Result of a check: its name, whether it passed, and an explanation."""
 
     name: str
     passed: bool
@@ -75,9 +75,9 @@ class Finding:
 def check_runs(
     case: Case, progress: Callable[[int, int], None] = lambda done, total: None
 ) -> tuple[list[Finding], Ledger]:
-    """Run every check on a few runs of a case; return what was found, and the ledger of a run.
+    """Run every check on a few runs of a case; return the findings and the ledger of one run.
 
-    Reads private data: the owner's own view. Keeps no more than a run and its neighbour in memory.
+    Owner-only: reads private data. Holds at most one run and its replay in memory.
     """
     runs, done = RUNS, 0
     asked: list[tuple[BoundedQuery, ...]] = []
@@ -86,17 +86,17 @@ def check_runs(
     is_secure, is_recorded, ledger = True, True, Ledger()
     while done < runs:
         progress(done, runs + _MORE)
-        history = watch(case.solver, case.pair.worlds[0], case.budget, case.session())
+        transcript = watch(case.solver, case.pair.datasets[0], case.budget, case.session())
         if done == 0:
-            numbers = sum(table.sums.size for table in history.tables)
-            runs, ledger = max(RUNS, -(-NUMBERS // numbers)), history.ledger
+            numbers = sum(table.sums.size for table in transcript.tables)
+            runs, ledger = max(RUNS, -(-NUMBERS // numbers)), transcript.ledger
         if done < PLAYED:
-            found.compare(case, history)
-        asked.append(tuple(table.query for table in history.tables))
-        is_secure &= all(event.noise is Noise.SECURE for event in history.events)
-        is_recorded &= all(map(_is_recorded, history.tables))
-        is_recorded &= tuple(table.event for table in history.tables) == history.events
-        noise.append(drawn(history))
+            found.compare(case, transcript)
+        asked.append(tuple(table.query for table in transcript.tables))
+        is_secure &= all(event.noise is Noise.SECURE for event in transcript.events)
+        is_recorded &= all(map(_is_recorded, transcript.tables))
+        is_recorded &= tuple(table.event for table in transcript.tables) == transcript.events
+        noise.append(drawn(transcript))
         done += 1
     findings = found.findings([len(each) for each in asked])
     findings += [_recorded(is_recorded), _within(ledger, case), _secure(is_secure)]
@@ -113,27 +113,29 @@ def check_runs(
 
 
 class _Compared:
-    """What histories of one world show in the other."""
+    """Comparison of transcripts with their replay on the neighbouring dataset."""
 
     def __init__(self) -> None:
         self._diverged: str | None = None
         self._worst, self._is_narrow, self._others = 0.0, True, set[str]()
 
-    def compare(self, case: Case, history: Transcript) -> None:
-        """Play a history in the other world."""
+    def compare(self, case: Case, transcript: Transcript) -> None:
+        """Replay a transcript on the neighbouring dataset and record the differences."""
         try:
-            other = play(history, case.solver, case.pair.worlds[1], case.budget, case.session())
+            other = play(
+                transcript, case.solver, case.pair.datasets[1], case.budget, case.session()
+            )
         except Diverged as error:
             self._diverged = str(error)
             return
-        for one, two in zip(history.tables, other.tables, strict=True):
+        for one, two in zip(transcript.tables, other.tables, strict=True):
             self._compare_tables(one, two)
-        self._others |= _differences(history.fit, other.fit)
+        self._others |= _differences(transcript.fit, other.fit)
 
     def _compare_tables(self, one: Table, two: Table) -> None:
         difference = one.sums - two.sums
         changed = difference[difference != 0].tolist()
-        # What counts is what was recorded, not what the query asked to record.
+        # The bound is the recorded one, which may differ from the one that the query states.
         square = sum(each * each for each in changed)
         bound = (Fraction(one.event.sensitivity) / Fraction(one.query.step)) ** 2
         if square > bound:
@@ -143,32 +145,36 @@ class _Compared:
         self._is_narrow &= len(changed) <= one.event.coordinates
 
     def findings(self, lengths: Sequence[int]) -> list[Finding]:
-        """Return what was found; `lengths` are the numbers of tables of several runs."""
+        """Findings of all comparisons; `lengths` are the numbers of tables of several runs."""
         if len(set(lengths)) > 1 and self._diverged is None:
             self._diverged = "the number of releases differs between runs"
         if self._diverged is not None:
             return [Finding(SAME, False, self._diverged)]
-        words = f"along the same history tables differ by at most {self._worst:.4g} of what is"
+        words = f"tables differ by at most {self._worst:.4g} times the recorded sensitivity"
         if self._worst > 1:
-            words = f"along the same history a table differs by {self._worst:.6g} times what is"
+            words = f"a table differs by {self._worst:.6g} times the recorded sensitivity"
         elif not self._is_narrow:
-            words = "along the same history more entries of a table differ than is"
-        left = ", ".join(sorted(self._others))
+            words = "more entries of a table differ than recorded"
+        words += " along the same transcript"
+        differing = ", ".join(sorted(self._others))
         return [
-            Finding(SAME, True, "both worlds are asked the same along a history"),
-            Finding("bounded", self._worst <= 1 and self._is_narrow, f"{words} recorded"),
             Finding(
-                "no other way out",
+                SAME, True, "both neighbouring datasets get the same queries along a transcript"
+            ),
+            Finding("bounded", self._worst <= 1 and self._is_narrow, words),
+            Finding(
+                "nothing outside the gate",
                 not self._others,
-                f"worlds that released the same differ in their {left}: something else leaves"
+                f"datasets with the same transcript differ in their {differing}: private data "
+                "bypasses the gate"
                 if self._others
-                else "the release follows from what left through the gate",
+                else "the release is a function of the gate's noisy answers",
             ),
         ]
 
 
 def _differences(one: Fit, two: Fit) -> set[str]:
-    """Return what differs between the published parts of two fits."""
+    """Names of the published parts that differ between two fits."""
     same = {
         "profiles": np.array_equal(released_numbers(one), released_numbers(two)),
         "settings": (one.settings, one.model.scale) == (two.settings, two.model.scale),
@@ -186,7 +192,7 @@ def _differences(one: Fit, two: Fit) -> set[str]:
 
 
 def _is_recorded(table: Table) -> bool:
-    """Whether the recorded event states the bound of its query, and the error of the sampler."""
+    """True if the recorded event has the bound of its query and the error of the sampler."""
     query, event = table.query, table.event
     return (
         event.sensitivity == math.ldexp(query.sensitivity, query.exponent)
@@ -199,16 +205,16 @@ def _is_recorded(table: Table) -> bool:
 
 def _recorded(is_recorded: bool) -> Finding:
     words = (
-        "the ledger has every event as its query states it"
+        "every event in the ledger matches its query"
         if is_recorded
-        else "the ledger has an event that differs from its query"
+        else "an event in the ledger differs from its query"
     )
     return Finding("recorded bounds", is_recorded, words)
 
 
 def _within(ledger: Ledger, case: Case) -> Finding:
-    """Whether the certificate of a run keeps the budget it was given."""
-    is_within, words = True, "the certificate of a run keeps its budget"
+    """Check that the certificate of a run is within its budget."""
+    is_within, words = True, "the certificate of a run is within its budget"
     if case.budget is not None:
         epsilon = Certificate.from_ledger(ledger, case.budget.delta).epsilon
         is_within = epsilon is not None and epsilon <= case.budget.epsilon
@@ -217,19 +223,25 @@ def _within(ledger: Ledger, case: Case) -> Finding:
 
 
 def _unobserved(case: Case) -> Finding:
-    """Whether a run that nobody observes releases the same, under the repeatable test noise."""
-    ratings = case.pair.worlds[0]
+    """Check that an unobserved run releases the same values, under repeatable test noise."""
+    ratings = case.pair.datasets[0]
     session = case.session(noise=InsecureTestNoise(1))
     alone = case.solver.fit(ratings, case.budget, session)
     session = case.session(noise=InsecureTestNoise(1))
     watched = watch(case.solver, ratings, case.budget, session).fit
     same = np.array_equal(released_numbers(alone), released_numbers(watched))
-    words = "a run releases the same whether or not it is observed"
-    return Finding("observed alike", same, words if same else f"not so: {words}")
+    words = (
+        "an observed run releases the same values as an unobserved one"
+        if same
+        else "an observed run releases other values than an unobserved one"
+    )
+    return Finding("same when unobserved", same, words)
 
 
 def _secure(is_secure: bool) -> Finding:
-    words = "noise is booked as secure" if is_secure else "noise is booked as seeded for tests"
+    words = (
+        "the noise is recorded as secure" if is_secure else "the noise is recorded as test noise"
+    )
     return Finding("secure source", is_secure, words)
 
 
@@ -243,21 +255,21 @@ def _noise_findings(runs: Sequence[Drawn]) -> list[Finding]:
         Finding(
             "grid",
             whole,
-            "released numbers lie on their grid"
+            "released values lie on their grid"
             if whole
-            else "released numbers lie off their grid: low bits tell of the exact sums",
+            else "released values lie off their grid, so their low bits reveal exact sums",
         ),
         Finding(
             "noise size",
             size is None,
-            f"noise has the booked size, as far as {numbers:,} numbers tell"
+            f"no deviation from the recorded noise scale in {numbers:,} values"
             if size is None
-            else f"noise has {size:.3g} of its booked size",
+            else f"the noise scale is {size:.3g} times the recorded one",
         ),
         Finding(
             "noise mean",
             mean is None,
-            "noise has mean zero"
+            "the noise has mean zero"
             if mean is None
             else f"the mean of the noise is {mean:.3g} standard errors from zero",
         ),
@@ -266,7 +278,7 @@ def _noise_findings(runs: Sequence[Drawn]) -> list[Finding]:
             repeats is None,
             "no two entries of a table share their noise"
             if repeats is None
-            else f"{repeats:,} entries have the noise of another of their table, or none",
+            else f"{repeats:,} entries have no noise or share it with an entry of their table",
         ),
         Finding(
             "fresh noise in every round",
@@ -282,14 +294,14 @@ def _noise_findings(runs: Sequence[Drawn]) -> list[Finding]:
 
 
 def _resumed(case: Case, tables: int, stop: type[Stopped] | type[Interrupted]) -> Finding:
-    """End a run in the middle and resume it: what was released before must come again.
+    """Stop a run halfway and resume it: the resumed run must release the same values again.
 
-    Like by a crash, which leaves no checkpoint, or by an interrupt, which leaves one before the
-    step under way.
+    A crash (`Stopped`) leaves no checkpoint. An interrupt (`Interrupted`) leaves one from before
+    the current step.
     """
     is_crash = stop is Stopped
     name = "resuming after a crash" if is_crash else "resuming after an interrupt"
-    ratings = case.pair.worlds[0]
+    ratings = case.pair.datasets[0]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "run"
         folder = RunFolder.create(path, data=[])
@@ -301,19 +313,19 @@ def _resumed(case: Case, tables: int, stop: type[Stopped] | type[Interrupted]) -
             seen = stopped.tables
         folder.close()
         folder = RunFolder.resume(path, data=[])
-        kept = folder.read_state()
-        before = seen[kept[0] if kept else 0 :]
+        state = folder.read_state()
+        before = seen[state[0] if state else 0 :]
         try:
             again = watch(case.solver, ratings, case.budget, case.session(folder=folder)).tables
         except NoiseReuse:
-            again = ()  # other noise led to other questions, which were refused
+            again = ()  # other noise led to other queries, which were refused
         folder.erase_key()
     same = 0 < len(before) <= len(again) and all(
         np.array_equal(one.released, two.released) for one, two in zip(before, again, strict=False)
     )
     words = (
-        "a resumed run releases the same again"
+        "a resumed run releases the same values again"
         if same
-        else "a resumed run draws other noise: what was released before can be averaged"
+        else "a resumed run draws fresh noise, so averaging with earlier releases reduces it"
     )
     return Finding(name, same, words)

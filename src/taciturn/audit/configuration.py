@@ -1,4 +1,4 @@
-"""Which training an audit attacks, and on which ratings: from options, or like a release."""
+"""Training configuration and ratings that an audit attacks, from options or from a release."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,33 +8,33 @@ from typing import Any
 from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
-from taciturn.audit import one_run, worlds
+from taciturn.audit import cases, one_run
+from taciturn.audit.cases import PAPER_EPSILON, Case, audited_solver, chosen_pair, worst_pair
 from taciturn.audit.one_run import Canaries, choose_canaries, own_canaries
-from taciturn.audit.worlds import PAPER_EPSILON, Case, audited_solver, chosen_pair, worst_pair
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.release.read import load_release
 from taciturn.solvers.solver import DELTA, Solver
 
 CANARIES_MAX = 100_000
-"""Maximum number of canaries that are made up without data."""
+"""Maximum number of canaries in synthetic ratings."""
 
 Reader = Callable[[], Ratings]
-"""Reads the ratings, once the configuration is known to be good."""
+"""Function that reads the ratings; called once the configuration is validated."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A training configuration to audit; what is None is left to the audit.
+    """Training configuration to audit; a field that is None gets the default of the audit.
 
     Attributes
     ----------
     solver, unit, epsilon, delta
-        As for training.
+        As in training.
     options
         Other options of the solver, by name.
     like
-        A release to take everything from, in place of all other fields.
+        Release that supplies the whole configuration; no other field may be set.
     """
 
     solver: str | None = None
@@ -50,7 +50,7 @@ class Configuration:
         given = (self.solver, self.unit, self.epsilon, self.delta, *self.options.values())
         if self.like is not None and any(each is not None for each in given):
             raise InvalidParameter(
-                "--like takes everything from a release; leave other options out"
+                "--like takes the whole configuration from a release; leave other options out"
             )
 
     def resolve(self, epsilon: float, *, is_small: bool) -> tuple[Solver, Budget | None]:
@@ -62,9 +62,9 @@ class Configuration:
             return _like(self.like)
         name = self.solver or "als"
         solver = audited_solver(name, is_small=is_small, unit=self.unit, **self.options)
-        usual = PAPER_EPSILON if solver.has_private_items else epsilon
+        default = PAPER_EPSILON if solver.has_private_items else epsilon
         return solver, Budget.from_epsilon(
-            usual if self.epsilon is None else self.epsilon,
+            default if self.epsilon is None else self.epsilon,
             DELTA if self.delta is None else self.delta,
         )
 
@@ -75,7 +75,7 @@ def _like(path: Path) -> tuple[Solver, Budget | None]:
     certificate = release.certificate
     solver = audited_solver(release.facts.solver, is_small=False, **release.facts.settings)
     if certificate.epsilon is None:
-        raise InvalidParameter(f"{path} claims nothing: there is no claim to audit")
+        raise InvalidParameter(f"{path} makes no privacy claim, so there is no claim to audit")
     budget = Budget.from_epsilon(certificate.epsilon, certificate.delta)
     return solver, None if solver.takes_no_budget else budget
 
@@ -88,12 +88,14 @@ def choose_case(
     item: str | None = None,
     to: float | None = None,
 ) -> Case:
-    """Case for many runs: a rating of real data that differs, or the worst pair that is known."""
-    solver, budget = configuration.resolve(worlds.EPSILON, is_small=read is None)
+    """Case for many runs: neighbouring datasets from real data, or the worst pair known."""
+    solver, budget = configuration.resolve(cases.EPSILON, is_small=read is None)
     if read is not None:
         pair = chosen_pair(read(), solver.unit, user=user, item=item, to=to)
     elif user is not None or item is not None or to is not None:
-        raise InvalidParameter("--user, --item and --to choose a rating of real data: give some")
+        raise InvalidParameter(
+            "--user, --item and --to choose a rating of real data: give a ratings file"
+        )
     else:
         pair = worst_pair(solver)
     return Case(solver=solver, budget=budget, pair=pair)
@@ -105,11 +107,13 @@ def choose_targets(
     most: int,
     values: tuple[float | None, float | None] = (None, None),
 ) -> tuple[Solver, Budget | None, Canaries]:
-    """Solver and budget for one run, and canaries among real ratings or ones made for them."""
+    """Solver and budget for one run, and canaries in real or synthetic ratings."""
     solver, budget = configuration.resolve(one_run.EPSILON, is_small=False)
     (low, high), unit = values, solver.unit
     if read is not None:
         return solver, budget, choose_canaries(read(), most, unit, low=low, high=high)
     if not 0 < most <= CANARIES_MAX:
-        raise InvalidParameter(f"without data there can be 10 to {CANARIES_MAX:,} canaries")
+        raise InvalidParameter(
+            f"without data the number of canaries must be from 10 to {CANARIES_MAX:,}"
+        )
     return solver, budget, own_canaries(most, unit, low=low, high=high)

@@ -1,9 +1,9 @@
 """The four-user counterexample to the paper's theorem, solved exactly.
 
-One item, four users, profiles of length 1, two iterations, and the final Θ alone, which is what the
-paper releases. Everything is Gaussian with the same covariance in both worlds, so the privacy of
-the release has a closed form: it is μ-GDP with μ the distance of the two means in units of the
-noise, and no less (docs/proofs/paper-gap.md).
+One item, four users, one-dimensional profiles and two iterations. As in the paper, only the final Θ
+is released. It is Gaussian with the same covariance on both neighbouring datasets, so its privacy
+has a closed form: the smallest μ for which it is μ-GDP is the distance between the two means in
+standard deviations (docs/proofs/paper-gap.md).
 """
 
 import math
@@ -27,9 +27,9 @@ NEIGHBOUR = np.array([5.0, 5.0, 5.0, 1.0])
 
 @dataclass(frozen=True, kw_only=True)
 class Counterexample:
-    """What the theorem claims for the final Θ, and what is true.
+    """Claimed and true privacy of the final Θ.
 
-    `claimed_mu` and `true_mu` are the Gaussian-DP parameters behind the two ε at `delta`.
+    `claimed_mu` and `true_mu` are the Gaussian-DP parameters of the two ε at `delta`.
     """
 
     claimed_epsilon: float
@@ -41,7 +41,7 @@ class Counterexample:
 
 
 def counterexample(claimed_epsilon: float, delta: float) -> Counterexample:
-    """Return the counterexample for noise that the theorem says gives ε_opt = `claimed_epsilon`."""
+    """Counterexample with the noise that the theorem requires for ε_opt = `claimed_epsilon`."""
     claimed_mu = mu_at_zcdp(claimed_epsilon, delta)
     # The theorem composes J steps of sensitivity τC.
     noise_scale = TAU * NORM_BOUND * math.sqrt(ITERATIONS) / claimed_mu
@@ -57,18 +57,18 @@ def counterexample(claimed_epsilon: float, delta: float) -> Counterexample:
 
 
 def separation() -> float:
-    """Return the distance of the final Θ of both worlds, in units of a unit noise's deviation."""
-    (mean, spread), (other_mean, other_spread) = map(final_users, (RATINGS, NEIGHBOUR))
-    if not math.isclose(spread, other_spread, rel_tol=1e-12):
-        raise RuntimeError("the counterexample needs the same covariance in both worlds")
-    return float(np.linalg.norm(mean - other_mean)) / spread
+    """Distance between the mean final Θ of both datasets, in standard deviations of unit noise."""
+    (mean, deviation), (other_mean, other_deviation) = map(final_users, (RATINGS, NEIGHBOUR))
+    if not math.isclose(deviation, other_deviation, rel_tol=1e-12):
+        raise RuntimeError("the counterexample needs the same covariance on both datasets")
+    return float(np.linalg.norm(mean - other_mean)) / deviation
 
 
 def final_users(ratings: Vector) -> tuple[Vector, float]:
-    """Return mean and standard deviation of the final Θ under noise of deviation 1.
+    """Mean and standard deviation of the final Θ under noise of standard deviation 1.
 
-    The item profile is never noised and its first step uses Θ₀, so x₁ is one number; from there on
-    Θ is an affine function of the noise. Coordinates of Θ are independent.
+    The item profile gets no noise and its first step uses Θ₀, so x₁ is deterministic. After that, Θ
+    is an affine function of the noise. The coordinates of Θ are independent.
     """
     item = ITEM_START
     errors = item * USER_STARTS - ratings
@@ -81,5 +81,5 @@ def final_users(ratings: Vector) -> tuple[Vector, float]:
 
 
 def _clip(profiles: Vector | float) -> Vector:
-    """Return profiles of length 1, cut to the norm bound."""
+    """One-dimensional profiles, clipped to the norm bound."""
     return np.clip(profiles, -NORM_BOUND, NORM_BOUND)

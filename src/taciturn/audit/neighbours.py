@@ -1,4 +1,4 @@
-"""Neighbouring worlds under unit `value`: one rating of an item replaced. Holds private data."""
+"""Neighbouring datasets under unit `value`: one rating of an item is replaced. Private."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,19 @@ from taciturn.errors import InvalidParameter
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Neighbour:
-    """A world that differs by one rating, and what tells the two apart.
+    """Neighbouring dataset that differs by one rating of an item.
 
     Attributes
     ----------
     item, raters
-        The item, and the users who rated it, by their indices.
+        Indices of the item and of the users who rated it.
     before, after
-        The rating in the two worlds.
+        The rating in the original and in the neighbouring dataset.
     ratings
-        The ratings of the other world.
+        The ratings of the neighbouring dataset.
     parts
-        The ratings of the item alone in both worlds, with its raters as users 0, 1, …: whatever
-        differs between the worlds is computed from them.
+        The ratings of this item in both datasets, with its raters as users 0, 1, …. All
+        differences between the datasets follow from them.
     """
 
     item: int
@@ -36,9 +36,10 @@ class Neighbour:
 
 
 def neighbour(ratings: Ratings, item: int) -> Neighbour:
-    """Return the world in which one of an item's highest ratings is the lowest of the scale.
+    """Neighbouring dataset in which one of an item's highest ratings becomes the lowest value.
 
-    It is that of `telling_rater`. If all ratings are the lowest already, one becomes the highest.
+    The rating is the one by `telling_rater`. If it is the lowest value already, it becomes the
+    highest.
     """
     side, scale = ratings.by_item, ratings.scale
     place = ratings.place(telling_rater(ratings, item), item)
@@ -60,21 +61,21 @@ def neighbour(ratings: Ratings, item: int) -> Neighbour:
 
 
 def telling_rater(ratings: Ratings, item: int) -> int:
-    """Return the user who rated most of those who rated an item highest.
+    """Among the users who rated an item highest, the one with most ratings.
 
-    The more a profile is determined by ratings and not by noise, the more of a change it passes on.
+    Their profile is determined by ratings more than by noise, so a change shows most in it.
     """
     side = ratings.by_item
     entries = slice(side.starts[item], side.starts[item + 1])
     raters, codes = side.columns[entries], side.codes[entries]
     if not raters.size:
-        raise InvalidParameter("nobody rated the item; choose another")
+        raise InvalidParameter("no user rated this item; choose another")
     activity = np.diff(ratings.by_user.starts)[raters]
     return int(raters[np.lexsort((activity, codes))[-1]])
 
 
 def popular_items(ratings: Ratings) -> list[int]:
-    """Return the most-rated item and those at the third and second quartile of popularity."""
+    """The most-rated item, and the items at the upper quartile and the median of popularity."""
     counts = np.diff(ratings.by_item.starts)
     order = np.argsort(-counts, kind="stable")
     order = order[counts[order] > 0]
@@ -83,10 +84,10 @@ def popular_items(ratings: Ratings) -> list[int]:
 
 
 def id_index(ids: pl.Series, what: str, wanted: str) -> int:
-    """Return the index of a user or an item by its id as text."""
+    """Index of the user or item with the given id, compared as text."""
     found = np.flatnonzero((ids.cast(pl.String) == wanted).to_numpy())
     if found.size != 1:
-        raise InvalidParameter(f"there is no {what} {wanted!r} in the data")
+        raise InvalidParameter(f"there is no {what} {wanted!r} in the ratings")
     return int(found[0])
 
 

@@ -1,4 +1,4 @@
-"""Checks of the noise itself, which an auditor knows and an attacker does not."""
+"""Statistical checks of the noise, which an audit can see and an attacker cannot."""
 
 import math
 from collections.abc import Sequence
@@ -13,29 +13,29 @@ from taciturn.audit.transcript import Transcript
 from taciturn.mechanisms.noise import BLOCK
 
 Place = tuple[int, int]
-"""A table and a block of it: what has a stream of noise of its own."""
+"""Indices of a table and of a block of it. Each block has its own noise stream."""
 
 STREAM = 64
-"""Numbers at the beginning of a stream that are compared with other streams."""
+"""Number of leading values of a stream that are compared with other streams."""
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """What is kept of one run's noise, in deviations of what was booked. Private.
+    """Summary of one run's noise, in units of the recorded standard deviations. Private.
 
     Attributes
     ----------
     totals, squares, counts
-        Sum, sum of squares and count of the numbers of each table.
+        Sum, sum of squares and number of noise values of each table.
     repeats, repeats_expected
-        Numbers that equal another of their table up to sign, or zero, in grid steps; and how many
-        independent noise would have.
+        Number of noise values, in grid steps, that are zero or equal another of their table up to
+        sign; and the number expected of independent noise.
     streams
-        The first numbers of each block of each table.
+        The first noise values of each block of each table.
     step
-        The coarsest grid of a table, in deviations.
+        The coarsest grid step of a table, in standard deviations.
     is_whole
-        Whether everything that was released lies on its grid.
+        True if all released values lie on their grid.
     """
 
     totals: npt.NDArray[np.float64]
@@ -48,11 +48,13 @@ class Drawn:
     is_whole: bool
 
 
-def drawn(history: Transcript) -> Drawn:
-    """Return what is kept of the noise of a run."""
+def drawn(transcript: Transcript) -> Drawn:
+    """Summary of the noise in a transcript."""
     totals, squares, counts, streams, is_whole = [], [], [], {}, True
     repeats, expected = 0, 0.0
-    for place, (table, scale) in enumerate(zip(history.tables, history.noise_scales, strict=True)):
+    for place, (table, scale) in enumerate(
+        zip(transcript.tables, transcript.noise_scales, strict=True)
+    ):
         steps = table.released / table.query.step
         is_whole &= bool(np.array_equal(steps, np.rint(steps)))
         noise = table.noise() / scale
@@ -61,7 +63,8 @@ def drawn(history: Transcript) -> Drawn:
         counts.append(noise.size)
         sizes = np.abs(np.rint(table.noise()))
         repeats += noise.size - np.unique(sizes[sizes > 0]).size
-        # Chances of two equal sizes, 1/(σ√π), and of a zero, 1/(σ√(2π)), for large σ.
+        # For large σ, two values have equal size with probability 1/(σ√π), and a value is zero
+        # with probability 1/(σ√(2π)).
         pairs = noise.size * (noise.size - 1) / 2
         expected += (pairs / math.sqrt(math.pi) + noise.size / math.sqrt(2 * math.pi)) / scale
         rows = max(1, BLOCK // noise.shape[1])
@@ -75,16 +78,16 @@ def drawn(history: Transcript) -> Drawn:
         repeats_expected=expected,
         counts=np.array(counts),
         streams=streams,
-        step=float(1 / history.noise_scales.min()),
+        step=float(1 / transcript.noise_scales.min()),
         is_whole=is_whole,
     )
 
 
 def unusual_size(runs: Sequence[Drawn], level: float) -> float | None:
-    """Return how large noise is if that differs from what was booked, in parts of it.
+    """Measured noise scale over the recorded one, if they differ significantly; otherwise None.
 
-    Compares the sum of squares of each table over all runs, and of all tables, with χ²; alarms with
-    a chance of at most `level` about noise that is as booked.
+    A χ² test of the sum of squares of each table over all runs, and of all tables together. The
+    false-positive rate is at most `level`.
     """
     squares = np.sum([run.squares for run in runs], axis=0)
     counts = np.sum([run.counts for run in runs], axis=0)
@@ -98,9 +101,10 @@ def unusual_size(runs: Sequence[Drawn], level: float) -> float | None:
 
 
 def unusual_mean(runs: Sequence[Drawn], level: float) -> float | None:
-    """Return the mean of noise, in standard errors, if it is not zero, of a table or of all.
+    """Mean of the noise in standard errors, if it differs significantly from zero; otherwise None.
 
-    Alarms with a chance of at most `level` about noise that is as recorded.
+    Tests each table over all runs, and all tables together. The false-positive rate is at most
+    `level`.
     """
     totals = np.sum([run.totals for run in runs], axis=0)
     counts = np.sum([run.counts for run in runs], axis=0)
@@ -111,16 +115,17 @@ def unusual_mean(runs: Sequence[Drawn], level: float) -> float | None:
 
 
 def repeated_numbers(runs: Sequence[Drawn], level: float) -> int | None:
-    """Count of numbers that repeat within tables; None if independent noise would do the same."""
+    """Number of repeated noise values within tables; None if independent noise explains it."""
     repeats = sum(run.repeats for run in runs)
     expected = sum(run.repeats_expected for run in runs)
     return repeats if poisson.sf(repeats - 1, expected) <= level and repeats > 0 else None
 
 
 def shared_tables(runs: Sequence[Drawn], level: float) -> bool:
-    """Return whether two tables, or two blocks of one, have the same noise: in one run or in all.
+    """True if two tables, or two blocks of one table, have the same noise in one run or in all.
 
-    Streams that coincide have first numbers that do, so only neighbours in order are compared.
+    Streams that coincide have equal first values. Streams are sorted by first value, and each is
+    compared with the next three only.
     """
     groups = [list(runs), *([run] for run in runs)]
     places = list(runs[0].streams)
@@ -128,8 +133,8 @@ def shared_tables(runs: Sequence[Drawn], level: float) -> bool:
     for group in groups:
         firsts = {place: group[0].streams[place][0] for place in places}
         order = sorted(places, key=firsts.__getitem__)
-        for reach in (1, 2, 3):
-            for one, two in zip(order, order[reach:], strict=False):
+        for offset in (1, 2, 3):
+            for one, two in zip(order, order[offset:], strict=False):
                 both = [(run.streams[one], run.streams[two], run.step) for run in group]
                 if _coincide(both, level / pairs):
                     return True
@@ -137,7 +142,7 @@ def shared_tables(runs: Sequence[Drawn], level: float) -> bool:
 
 
 def shared_runs(runs: Sequence[Drawn], level: float) -> bool:
-    """Return whether two runs have the same noise throughout."""
+    """True if two runs have the same noise in all streams."""
     pairs = list(combinations(runs, 2))
     return any(
         _coincide(
@@ -154,12 +159,12 @@ def shared_runs(runs: Sequence[Drawn], level: float) -> bool:
 def _coincide(
     both: Sequence[tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float]], level: float
 ) -> bool:
-    """Return whether numbers are the same up to rounding, as chance would hardly have it."""
-    chance = 0.0
+    """True if streams agree up to rounding, with probability below `level` if independent."""
+    log_probability = 0.0
     for one, two, step in both:
         size, tolerance = min(one.size, two.size), 2 * step
         if not np.all(np.abs(one[:size] - two[:size]) <= tolerance):
             return False
         # The difference of two standard normals has a density of at most 1/√(4π) < 0.3.
-        chance += size * math.log(min(1.0, 0.6 * tolerance))
-    return chance < math.log(level)
+        log_probability += size * math.log(min(1.0, 0.6 * tolerance))
+    return log_probability < math.log(level)

@@ -1,9 +1,8 @@
 """`taciturn audit one-run`: many canaries in one training, each flipped by a secure coin.
 
-Canaries are ratings of different users and different items, so that their rows never meet. After
-the training the attacker is told everything that was released and all ratings but the canaries, and
-guesses coins; how many guesses is fixed beforehand. More correct guesses than a private training
-allows speak against its claim.
+No two canaries share a user or an item, so no row of a table depends on two of them. The attacker
+sees all released tables and all ratings except the canaries, and guesses the coins. The number of
+guesses is fixed in advance. If more guesses are correct than the claim allows, it is violated.
 """
 
 import math
@@ -22,9 +21,9 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
 from taciturn.audit import bounds
+from taciturn.audit.cases import banded, matching
 from taciturn.audit.transcript import Diverged, Transcript, play, watch
 from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
-from taciturn.audit.worlds import banded, matching
 from taciturn.data.ratings import Ratings
 from taciturn.errors import CheckFailed, InvalidParameter
 from taciturn.mechanisms.query import BoundedQuery
@@ -37,28 +36,28 @@ Scores = npt.NDArray[np.float64]
 CANARIES_MIN = 10
 
 EPSILON = 5.0
-"""What is audited when no ε is given; beyond it, one run could not refute a claim at all."""
+"""Default ε of an audit with one run; one run could not refute a larger claim."""
 
 SUSPECTED = 1.5
-"""Guesses are as many as show most if canaries leak so many times the claimed μ: hardly worse than
-the best number if the claim is tight, and far better if it is violated."""
+"""The default number of guesses is optimal if canaries leak this multiple of the claimed μ. That is
+nearly optimal if the claim is tight, and far better if it is violated."""
 
-_USUAL_BEST = 0.97
-"""Share of correct guesses that a claim should be refutable with."""
+_REFUTING_ACCURACY = 0.97
+"""Fraction of correct guesses that should suffice to refute a claim."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Canaries:
-    """Ratings that coins decide: the pairs they belong to, and what each is by its coin.
+    """Ratings whose values are decided by fair coins.
 
     Attributes
     ----------
     ratings
-        All ratings. Private, those of canaries excepted.
+        All ratings. Private, except those of the canaries.
     places
-        Where the canaries are, in the order of `by_user`.
+        Positions of the canaries in `by_user`.
     low, high
-        What a canary is if its coin shows tails or heads; a low of None is no rating at all.
+        Value of a canary for tails and for heads. If `low` is None, tails means no rating.
     """
 
     ratings: Ratings
@@ -68,16 +67,16 @@ class Canaries:
 
     @property
     def users(self) -> npt.NDArray[np.int32]:
-        """Whose ratings they are."""
+        """User of each canary."""
         return self.ratings.rows()[self.places]
 
     @property
     def items(self) -> npt.NDArray[np.int32]:
-        """What they rate."""
+        """Item of each canary."""
         return self.ratings.by_user.columns[self.places]
 
-    def world(self, coins: Coins) -> Ratings:
-        """Return the ratings that coins decide on."""
+    def dataset(self, coins: Coins) -> Ratings:
+        """Ratings with the canaries set by the coins."""
         if self.low is not None:
             return self.ratings.replaced(self.places, np.where(coins, self.high, self.low))
         keep = np.ones(len(self.ratings), dtype=np.bool_)
@@ -94,27 +93,33 @@ def choose_canaries(
     low: float | None = None,
     high: float | None = None,
 ) -> Canaries:
-    """Return at most so many canaries among ratings; their values go from end to end of the scale.
+    """At most `most` canaries among the ratings; by default they take both ends of the scale.
 
-    Under `rating` they are at its upper end, or not there. Which ratings depends on who rated what
-    alone.
+    Under unit `rating`, canaries are at the upper end of the scale or absent. Their choice depends
+    on the rating pattern only, not on the values.
     """
     validate.positive_integer("canaries", most, "1,000 are usual")
     if unit is Unit.USER:
-        raise InvalidParameter("people share the rows of items: audit unit user with two-worlds")
+        raise InvalidParameter(
+            "--unit user can be audited with two-worlds only: users share the rows of items"
+        )
     if unit is Unit.RATING and (low, high) != (None, None):
-        raise InvalidParameter("under unit rating a canary is there or not: leave out its values")
+        raise InvalidParameter(
+            "under --unit rating a target is present or absent: leave out --values"
+        )
     scale = ratings.scale
     high = scale.high if high is None else high
     if unit is Unit.VALUE:
         low = scale.low if low is None else low
         if not low < high:
-            raise InvalidParameter("a canary is one of two different values, the smaller first")
+            raise InvalidParameter(
+                "--values needs two different values, the smaller first, such as 2:4"
+            )
     places = matching(ratings, most, seed=0)
     if places.size < CANARIES_MIN:
         raise InvalidParameter(
-            f"there is room for {places.size} canaries, ratings of different users and items; "
-            f"an audit needs {CANARIES_MIN}"
+            f"found only {places.size} canaries (ratings of different users and items), an audit "
+            f"needs {CANARIES_MIN}: give more ratings, or raise --canaries or --targets"
         )
     return Canaries(ratings=ratings, places=places, low=low, high=high)
 
@@ -122,7 +127,7 @@ def choose_canaries(
 def own_canaries(
     count: int, unit: Unit = Unit.VALUE, *, low: float | None = None, high: float | None = None
 ) -> Canaries:
-    """Return canaries among ratings made for them: user and item of the same number."""
+    """Canaries in synthetic ratings: canary i is the rating of user i for item i."""
     ratings = banded(count)
     whole = choose_canaries(ratings, count, unit, low=low, high=high)
     places = [ratings.place(number, number) for number in range(count)]
@@ -130,14 +135,14 @@ def own_canaries(
 
 
 def toss(count: int) -> Coins:
-    """Return fair coins from the operating system."""
+    """Fair coins from the operating system's secure random source."""
     bits = np.unpackbits(np.frombuffer(os.urandom(-(-count // 8)), dtype=np.uint8))
     return bits[:count].astype(np.bool_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneRun:
-    """The result of an audit: coins, scores that should be high for heads, and the guesses."""
+    """Result of an audit with one run: coins, scores (high for heads), and number of guesses."""
 
     solver: Solver
     claim: Claim
@@ -149,37 +154,37 @@ class OneRun:
 
     @property
     def correct(self) -> int:
-        """How many guesses were correct: the highest scores are guessed heads, the lowest tails."""
+        """Number of correct guesses: heads for the highest scores, tails for the lowest."""
         order = np.argsort(self.scores, kind="stable")
         tails, heads = self.guesses // 2, self.guesses - self.guesses // 2
         return int((~self.coins[order[:tails]]).sum() + self.coins[order[-heads:]].sum())
 
     @property
     def mu(self) -> float:
-        """The lower bound on μ."""
+        """Lower bound on μ."""
         return bounds.one_run_mu(
             self.coins.size, self.guesses, self.correct, confidence=self.confidence
         )
 
     @property
     def mu_most(self) -> float:
-        """The largest bound that so many guesses can give, all correct."""
+        """Largest possible lower bound: the one from correct guesses only."""
         return bounds.one_run_mu(
             self.coins.size, self.guesses, self.guesses, confidence=self.confidence
         )
 
     @property
     def reasons(self) -> list[str]:
-        """What the verdict follows from, if it is that the claim is violated."""
+        """Reasons for the verdict that the claim is violated; empty otherwise."""
         return exceeded(self.mu, self.claim.mu)
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if so many correct guesses are too unlikely under the claimed curve."""
+        """Violated if the number of correct guesses is too unlikely under the claimed curve."""
         return Verdict.VIOLATED if self.reasons else Verdict.NO_EVIDENCE
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but coins and scores as JSON types."""
+        """Everything except coins and scores, as JSON types."""
         delta, mu = self.claim.delta, self.mu
         return {
             "audit": "one-run",
@@ -196,7 +201,7 @@ class OneRun:
             "lower_bound_mu": mu,
             "lower_bound_mu_most": self.mu_most,
             "lower_bound_gaussian": gaussian.epsilon(delta, mu) if mu > 0 else 0.0,
-            "lower_bound_gaussian_assumes": "the trade-off curve is that of some Gaussian",
+            "lower_bound_gaussian_assumes": "the trade-off curve is Gaussian",
             "confidence": self.confidence,
             "runs": 1,
             "canaries": self.coins.size,
@@ -216,22 +221,22 @@ def audit_one_run(
     confidence: float = 0.95,
     session: Session | None = None,
 ) -> OneRun:
-    """Attack one training. Reads private data if ratings are: the owner's own view.
+    """Attack one training. Owner-only if the ratings are private.
 
-    Without a number of guesses, it is what would show most if every canary leaked `SUSPECTED` times
-    what is claimed.
+    The default number of guesses is the best one if every canary leaks `SUSPECTED` times the
+    claimed μ.
     """
     bounds.check_confidence(confidence)
     count = canaries.places.size
     if guesses is not None and not 2 <= guesses <= count:
-        raise InvalidParameter(f"guesses must be from 2 to the number of canaries, {count}")
+        raise InvalidParameter(f"--guesses must be from 2 to the number of canaries, {count}")
     session = session or Session()
     coins = toss(count)
-    run = watch(solver, canaries.world(coins), budget, session)
+    run = watch(solver, canaries.dataset(coins), budget, session)
     claim = claim_of(run.ledger, solver, budget)
     try:
         ends = [
-            play(run, solver, canaries.world(np.full(count, end)), budget, session)
+            play(run, solver, canaries.dataset(np.full(count, end)), budget, session)
             for end in (False, True)
         ]
     except Diverged as error:
@@ -248,10 +253,10 @@ def audit_one_run(
 
 
 def _scores(run: Transcript, low: Transcript, high: Transcript, canaries: Canaries) -> Scores:
-    """Return for each canary how much likelier its rows are with heads than with tails.
+    """Log-likelihood ratio of heads against tails for each canary, from the rows it is in.
 
-    Along the history of the run, all canaries low and all high tell both sums of every row, since
-    no row has two canaries. Totals over all ratings are left out.
+    No row has two canaries, so two replays of the transcript, with all canaries low and all high,
+    give both possible sums of every row. Totals over all ratings are not used.
     """
     scores = np.zeros(canaries.places.size)
     for table, one, two, scale in zip(
@@ -267,7 +272,7 @@ def _scores(run: Transcript, low: Transcript, high: Transcript, canaries: Canari
 
 
 def _rows(query: BoundedQuery, canaries: Canaries) -> npt.NDArray[Any] | None:
-    """Return which rows of a table the canaries are in, None if they share one."""
+    """Row of each canary in a table; None if canaries share rows."""
     count = query.shape[0]
     if query.rows is Rows.USERS and count == canaries.ratings.shape[0]:
         return canaries.users
@@ -277,9 +282,10 @@ def _rows(query: BoundedQuery, canaries: Canaries) -> npt.NDArray[Any] | None:
 
 
 def best_guesses(canaries: int, mu: float, confidence: float, claimed: float = 0.0) -> int:
-    """Return how many guesses would bound μ best if each canary leaked it like a Gaussian does.
+    """Number of guesses with the best bound if each canary is a Gaussian release with this μ.
 
-    Of those, if there are any, that could refute what is claimed: with a mistake or two, or at all.
+    Only numbers that could refute the claimed μ are considered, if there are any: preferably at
+    an accuracy of `_REFUTING_ACCURACY`, otherwise without any wrong guess.
     """
     candidates = np.unique(np.geomspace(min(8, canaries), canaries, 24).astype(int) // 2 * 2)
     counts = [int(each) for each in candidates if each >= 2]
@@ -288,7 +294,7 @@ def best_guesses(canaries: int, mu: float, confidence: float, claimed: float = 0
         correct = math.floor(guesses * accuracy)
         return bounds.one_run_mu(canaries, guesses, correct, confidence=confidence)
 
-    for accuracy in (_USUAL_BEST, 1.0):
+    for accuracy in (_REFUTING_ACCURACY, 1.0):
         able = [each for each in counts if bound(each, accuracy) > claimed]
         if able:
             return max(able, key=lambda each: bound(each, _accuracy(each / canaries, mu)))
@@ -296,7 +302,7 @@ def best_guesses(canaries: int, mu: float, confidence: float, claimed: float = 0
 
 
 def _accuracy(share: float, mu: float) -> float:
-    """Return how often the surest guesses are right, of Gaussian scores at ±μ/2."""
+    """Accuracy of the most confident `share` of guesses, for Gaussian scores around ±μ/2."""
 
     def guessed(threshold: float) -> float:
         return float(ndtr(mu / 2 - threshold) + ndtr(-mu / 2 - threshold))

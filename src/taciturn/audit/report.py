@@ -1,4 +1,4 @@
-"""Audits as tables, drawings and one self-contained page: the owner's own view."""
+"""Reports of audits: tables, plots and a self-contained HTML page. Owner-only."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Row = tuple[str, str, str]
 
 @dataclass(frozen=True, eq=False)
 class _Curve:
-    """What is drawn: scores of both kinds, the claimed μ, and a point with bounds on its rates."""
+    """Plot data: scores of both datasets, claimed μ, and a point with bounds on its rates."""
 
     first: npt.NDArray[np.float64]
     second: npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ class _Curve:
 
 
 def write_report(folder: Path, result: Result) -> list[Path]:
-    """Write audit.json, .png, .svg and .html; older ones are replaced."""
+    """Write audit.json, .png, .svg and .html; existing files are replaced."""
     prepare_folder(folder)
     return write_drawn(
         folder / "audit",
@@ -48,7 +48,7 @@ def write_report(folder: Path, result: Result) -> list[Path]:
 
 
 def rows(result: Result) -> list[Row]:
-    """Return the result as (name, value, remark)."""
+    """Rows (name, value, remark) of the result table."""
     claim = result.claim
     found: list[Row] = [
         ("claimed epsilon", _number(claim.epsilon), _claimed(result)),
@@ -60,30 +60,30 @@ def rows(result: Result) -> list[Row]:
     confidence = f"with confidence {facts['confidence']:g}"
     found += [
         ("lower bound on mu", _number(result.mu), f"{confidence}; decides the verdict"),
-        ("the most it could be", _number(result.mu_most), "had the attacker made no mistake"),
+        ("largest possible bound", _number(result.mu_most), "if the attacker makes no mistake"),
         (
             "lower bound on epsilon",
             _number(facts["lower_bound"]),
-            "at delta, without assumption; far below the truth",
+            "at delta, without assumptions; usually far below the truth",
         ),
         (
             "Gaussian bound on epsilon",
             _number(facts["lower_bound_gaussian"]),
-            f"if {facts['lower_bound_gaussian_assumes']}",
+            f"assuming that {facts['lower_bound_gaussian_assumes']}",
         ),
     ]
     if isinstance(result, TwoWorlds):
         wrong = result.errors
         found += [
-            ("runs in each world", f"{result.plan.runs:,}", result.case.pair.words),
-            ("false alarms", f"{wrong[0]:,}", "runs of the first world taken for the second"),
-            ("misses", f"{wrong[1]:,}", "runs of the second world taken for the first"),
+            ("runs on each dataset", f"{result.plan.runs:,}", result.case.pair.words),
+            ("false positives", f"{wrong[0]:,}", "runs on the first dataset taken for the second"),
+            ("false negatives", f"{wrong[1]:,}", "runs on the second dataset taken for the first"),
         ]
     else:
         found += [
-            ("canaries", f"{result.coins.size:,}", "ratings that secure coins decided"),
-            ("guesses", f"{result.guesses:,}", "as many as was fixed beforehand"),
-            ("correct", f"{result.correct:,}", "half of them by chance alone"),
+            ("canaries", f"{result.coins.size:,}", "ratings decided by secure coins"),
+            ("guesses", f"{result.guesses:,}", "number fixed in advance"),
+            ("correct", f"{result.correct:,}", "half are expected by chance"),
         ]
     return found
 
@@ -99,19 +99,19 @@ def _solver(result: Result) -> Solver:
 
 
 def weakness(result: Result) -> str | None:
-    """Return that an audit was too small to refute its claim, if it was."""
+    """Warning that an audit was too small to refute its claim, or None."""
     claimed = result.mu if isinstance(result, Attack) else result.claim.mu
     if result.mu_most > claimed:
         return None
     more = "runs" if isinstance(result, TwoWorlds) else "canaries or a smaller epsilon"
     return (
-        f"this audit could not have refuted the claim whatever it saw: at most mu = "
-        f"{result.mu_most:.4f} can be shown, {claimed:.4f} is claimed; take more {more}"
+        f"this audit could not have refuted the claim: its largest possible bound on mu is "
+        f"{result.mu_most:.4f}, and {claimed:.4f} is claimed; use more {more}"
     )
 
 
 def check_rows(result: Result) -> list[Row]:
-    """Return the checks of an audit of two worlds; others have none."""
+    """Rows (name, outcome, explanation) of the checks; only audits with many runs have them."""
     if not isinstance(result, TwoWorlds):
         return []
     return [
@@ -121,53 +121,56 @@ def check_rows(result: Result) -> list[Row]:
 
 def _attack_rows(result: Attack) -> list[Row]:
     low, high = result.targets.low, result.targets.high
-    either = f"{high:g} or not there" if low is None else f"{low:g} or {high:g}"
+    either = f"{high:g} or absent" if low is None else f"{low:g} or {high:g}"
+    rate = result.true_positive_rate
+    error = "too few targets" if rate is None else f"± {result.true_positive_rate_error:.4f}"
     return [
-        ("mu between both", _number(result.mu), f"of a rating that is {either}"),
+        ("mu between values", _number(result.mu), f"for a rating that is {either}"),
         (
             "advantage",
             f"{result.advantage:.4f}",
-            f"± {result.advantage_error:.4f}; at most {result.advantage_bound:.4f} is possible",
+            f"± {result.advantage_error:.4f}; expected to be at most {result.advantage_bound:.4f}",
         ),
         (
-            "hits at 1 % false alarms",
-            "" if result.hits is None else f"{result.hits:.4f}",
-            ("too few targets to tell" if result.hits is None else f"± {result.hits_error:.4f}")
-            + f"; at most {result.hits_bound:.4f} is possible",
+            "true-positive rate",
+            "" if rate is None else f"{rate:.4f}",
+            f"{error}; expected to be at most {result.true_positive_rate_bound:.4f} at a "
+            "false-positive rate of 1%",
         ),
-        ("lower bound on mu", _number(result.lower_bound_mu), "between both, from all guesses"),
+        ("lower bound on mu", _number(result.lower_bound_mu), "between values, from all guesses"),
         (
             "targets",
             f"{result.coins.size:,}",
-            f"{2 * result.shadows} trainings of the attacker's own",
+            f"ratings decided by secure coins; {2 * result.shadows} shadow models",
         ),
         ("existence", "", result.existence),
     ]
 
 
 def draw(result: Result) -> Any:
-    """Return the measured trade-off of error rates beside the claimed curve.
+    """Figure of the measured trade-off between error rates, with the claimed curve.
 
-    Twice: as it is, and on axes on which Gaussian curves are straight and small rates can be seen.
+    The left panel has linear axes. The right one has probit axes, on which Gaussian curves are
+    straight and small rates are visible.
     """
     curve = _curve(result)
     drawing = canvas(11.0, 5.5)
-    for panel, is_stretched in zip(drawing.subplots(1, 2), (False, True), strict=True):
+    for panel, is_probit in zip(drawing.subplots(1, 2), (False, True), strict=True):
         _draw_curve(panel, curve)
-        ends = (0.001, 0.999) if is_stretched else (0.0, 1.0)
-        if is_stretched:
-            panel.set_xscale("function", functions=(_deviate, ndtr))
-            panel.set_yscale("function", functions=(_deviate, ndtr))
+        ends = (0.001, 0.999) if is_probit else (0.0, 1.0)
+        if is_probit:
+            panel.set_xscale("function", functions=(_probit, ndtr))
+            panel.set_yscale("function", functions=(_probit, ndtr))
             for axis in (panel.xaxis, panel.yaxis):
                 axis.set_ticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
         else:
             panel.legend()
-        panel.set(xlabel="rate of false alarms", ylabel="rate of misses", xlim=ends, ylim=ends)
+        panel.set(xlabel="false-positive rate", ylabel="false-negative rate", xlim=ends, ylim=ends)
         panel.grid(alpha=0.3)
     drawing.suptitle(
-        "Violated if the point lies in the shaded area with both of its bounds"
+        "The claim is violated if the point and both of its bounds lie in the shaded area"
         if curve.point
-        else "Measured in one run: the curve itself is uncertain; the verdict counts guesses"
+        else "One run: the measured curve is uncertain; the verdict depends on correct guesses"
     )
     return drawing
 
@@ -175,7 +178,7 @@ def draw(result: Result) -> Any:
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99)
 
 
-def _deviate(rates: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _probit(rates: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(ndtri(np.clip(rates, 1e-9, 1 - 1e-9)))
 
 
@@ -187,12 +190,12 @@ def _draw_curve(panel: Any, curve: _Curve) -> None:
     panel.fill_between(rates, claimed, color=COLOURS[0], alpha=0.1)
     panel.step(*_measured(curve), where="post", color=COLOURS[1], label=curve.words)
     if curve.point:
-        alarms, misses, alarms_most, misses_most = curve.point
+        false_positive, false_negative, false_positive_upper, false_negative_upper = curve.point
         panel.errorbar(
-            [alarms],
-            [misses],
-            xerr=[[0], [alarms_most - alarms]],
-            yerr=[[0], [misses_most - misses]],
+            [false_positive],
+            [false_negative],
+            xerr=[[0], [false_positive_upper - false_positive]],
+            yerr=[[0], [false_negative_upper - false_negative]],
             color=COLOURS[6],
             marker="o",
             capsize=3,
@@ -202,8 +205,8 @@ def _draw_curve(panel: Any, curve: _Curve) -> None:
 
 def _curve(result: Result) -> _Curve:
     if isinstance(result, TwoWorlds):
-        runs, (alarms, misses) = result.plan.runs, result.errors
-        point = alarms / runs, misses / runs, *result.rates
+        runs, (false_positives, false_negatives) = result.plan.runs, result.errors
+        point = false_positives / runs, false_negatives / runs, *result.rates
         seen = "transcript" if result.plan.view is View.TRANSCRIPT else "release"
         words = f"attacker who sees the {seen}"
         return _Curve(*result.scores, result.claim.mu, words, point)
@@ -213,24 +216,26 @@ def _curve(result: Result) -> _Curve:
 
 
 def _measured(curve: _Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the rates of false alarms and misses at every threshold."""
+    """False-positive and false-negative rates at every threshold."""
     thresholds = np.unique(np.concatenate([curve.first, curve.second, [-math.inf]]))[::-1]
     first, second = np.sort(curve.first), np.sort(curve.second)
-    alarms = 1 - np.searchsorted(first, thresholds, side="right") / max(1, first.size)
-    misses = np.searchsorted(second, thresholds, side="right") / max(1, second.size)
-    return alarms, misses
+    false_positive = 1 - np.searchsorted(first, thresholds, side="right") / max(1, first.size)
+    false_negative = np.searchsorted(second, thresholds, side="right") / max(1, second.size)
+    return false_positive, false_negative
 
 
-_READING = """<h2>How to read it</h2>
-<p>An attacker knows everything but in which of two worlds it was: they differ by the value of one
-rating, by one rating more or less, or by one person, whatever the claim hides. A false alarm
-takes the first for the second, a miss the second for the first. The claim is a curve: at every
-rate of false alarms, the fewest misses that any attacker can have. Its parameter is μ; μ = 0 is
-guessing. The lower bound on μ is what the attacker's record proves, with the stated confidence
-and without assumptions; only if it exceeds the claimed μ, or if a check of single runs fails, is
-the claim violated. The bound on ε from so few runs is far below the truth, even then.</p>
-<p>No evidence does not mean private: another pair of data sets, another attacker or more runs may
-show more, and an audit sees nothing of what happens outside training.</p>"""
+_READING = """<h2>How to read this page</h2>
+<p>An attacker guesses which of two neighbouring datasets a training used, and knows everything
+else. The datasets differ by one unit of the claim: the value of one rating, the presence of one
+rating, or the presence of one user. A false positive takes the first dataset for the second, a
+false negative the second for the first. The claim is a curve: for every false-positive rate, the
+lowest false-negative rate that any attacker can have. Its parameter is μ, and μ = 0 means that an
+attacker can only guess. The lower bound on μ follows from the attacker's success rate, with the
+stated confidence and without assumptions. The claim is violated only if this bound exceeds the
+claimed μ or a check of single runs fails. The bound on ε is far below the truth for this few runs,
+even if the claim is violated.</p>
+<p>No evidence does not mean private. Another pair of datasets, another attacker or more runs may
+reveal more, and an audit covers training only.</p>"""
 
 
 def _page(result: Result, svg: bytes) -> bytes:
@@ -244,14 +249,14 @@ def _page(result: Result, svg: bytes) -> bytes:
         f"<p><strong>Verdict: {result.verdict.words}.</strong></p><ul>{reasons}</ul>",
         f"<p>{escape(weak)}</p>" if weak else "",
         f"<p class='note'>{OWNER}</p>",
-        picture(svg, "trade-off of false alarms and misses"),
+        picture(svg, "trade-off between false-positive and false-negative rates"),
         table(("", "", ""), rows(result)),
     ]
     if checks := check_rows(result):
         parts += ["<h2>Checks of single runs</h2>", table(("check", "", ""), checks)]
     parts += [
         _READING,
-        f"<h2>What was attacked</h2><p>Solver {solver.name} of Taciturn {__version__}, with:</p>",
+        f"<h2>Configuration</h2><p>Solver {solver.name} of Taciturn {__version__}:</p>",
         table(("setting", "value"), options),
     ]
     return page(f"Audit of {solver.name}: {facts['audit']}", parts)

@@ -1,9 +1,9 @@
-"""Transcripts: what a run released, and what the same history would mean in another world.
+"""Transcripts of runs, and their replay on neighbouring datasets.
 
-A run is observed through a private hook of its gate, and its ledger says so. The transcript of one
-world is then played to a run in another: it is handed the same releases, and its exact sums are
-those that the other world would have had along the same history. Exact sums are private; an audit
-is the owner's own view.
+A run is observed through a private hook of its gate, which is recorded in its ledger. A replay runs
+the training on another dataset but hands it the releases of the first run. It yields the exact sums
+of the other dataset along the same transcript. Exact sums are private, so transcripts are
+owner-only.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from taciturn.solvers.solver import Solver
 
 
 class Stopped(Exception):
-    """A run was ended in the middle, like by a crash."""
+    """Stops a run as a crash would."""
 
     def __init__(self, tables: Sequence["Table"]) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Stopped(Exception):
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was ended in the middle, like by Ctrl-C."""
+    """Stops a run as Ctrl-C would."""
 
     def __init__(self, tables: Sequence["Table"]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Diverged(TaciturnError):
-    """A run in another world, handed the same releases, asked for something else."""
+    """Queries of a replay differ from those of the original run."""
 
 
 Sums = npt.NDArray[np.int64]
@@ -50,9 +50,9 @@ Released = tuple[npt.NDArray[np.float64], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table:
-    """One table: its query, the event that was recorded, its exact sums (private), the release.
+    """One released table: query, recorded event, exact sums (private) and released values.
 
-    `others` are the sums that another world would have had after the same history, if known.
+    `others` are the exact sums of a neighbouring dataset along the same transcript, if known.
     """
 
     query: BoundedQuery
@@ -62,21 +62,21 @@ class Table:
     others: Sums | None = None
 
     def noise(self) -> npt.NDArray[np.float64]:
-        """Return what was added to the exact sums, in grid steps. Private."""
+        """Noise that was added to the exact sums, in grid steps. Private."""
         steps: npt.NDArray[np.float64] = self.released / self.query.step - self.sums
         return steps
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Transcript:
-    """Everything that one run released, and its fit."""
+    """All tables released by one run, and its fit."""
 
     tables: tuple[Table, ...]
     fit: Fit
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger of the run as it would be, had nobody observed it."""
+        """Ledger of the run without the events that record its observation."""
         events = self.fit.ledger.events
         return Ledger(
             (event for event in events if event.purpose != OBSERVED),
@@ -91,7 +91,7 @@ class Transcript:
 
     @property
     def noise_scales(self) -> npt.NDArray[np.float64]:
-        """The recorded noise of each table, in grid steps."""
+        """Recorded noise scale of each table, in grid steps."""
         pairs = zip(self.events, self.tables, strict=True)
         return np.array([event.noise_scale / table.query.step for event, table in pairs])
 
@@ -106,14 +106,14 @@ def watch(
     stop_after: int | None = None,
     stop: type[Stopped] | type[Interrupted] = Stopped,
 ) -> Transcript:
-    """Return the transcript of a run. Reads private data; so does its result.
+    """Run a solver and return its transcript. Private.
 
     Parameters
     ----------
     others
-        Executor of a neighbouring dataset, for its sums along the transcript of this run.
+        Executor of a neighbouring dataset, to get its sums along the transcript of this run.
     stop_after, stop
-        Raise `stop` after so many tables.
+        Raise `stop` once `stop_after` tables are released.
     """
     watcher = _Watcher(others, stop_after, stop)
     with _observed(watcher):
@@ -122,29 +122,29 @@ def watch(
 
 
 def play(
-    history: Transcript,
+    transcript: Transcript,
     solver: Solver,
     ratings: Ratings,
     budget: Budget | None,
     session: Session = PLAIN,
 ) -> Transcript:
-    """Return the transcript of a run that is handed the releases of another. Private.
+    """Replay a transcript: run a solver on other ratings with the same releases. Private.
 
     Raises
     ------
     Diverged
-        The run asked for other tables: what it asks for depends on the ratings.
+        The queries of the replay differ, so they depend on the ratings.
     """
-    player = _Player(history)
+    player = _Player(transcript)
     with _observed(player):
         fit = solver.fit(ratings, budget, replace(session, noise=None, folder=None))
-    if len(player.tables) != len(history.tables):
+    if len(player.tables) != len(transcript.tables):
         raise Diverged("the number of releases depends on the ratings")
     return player.transcript(fit)
 
 
 class _Recorder:
-    """Keeps what a gate was asked for and its exact sums. Private."""
+    """Records queries, events, exact sums and releases of a gate. Private."""
 
     def __init__(self) -> None:
         self.tables: list[Table] = []
@@ -154,7 +154,7 @@ class _Recorder:
 
 
 class _Watcher(_Recorder):
-    """Records a run, with the sums of a neighbouring dataset along the same transcript if given."""
+    """Records a run, and optionally the sums of a neighbouring dataset."""
 
     def __init__(
         self,
@@ -186,11 +186,11 @@ class _Watcher(_Recorder):
 
 
 class _Player(_Recorder):
-    """Hands a run the releases of another, in place of its own."""
+    """Replaces the releases of a run with those of a transcript."""
 
-    def __init__(self, history: Transcript) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         super().__init__()
-        self._history = history
+        self._transcript = transcript
 
     def asked(self, spec: QuerySpec, executor: Executor) -> None:
         pass
@@ -203,30 +203,30 @@ class _Player(_Recorder):
         released: Released,
     ) -> Released:
         first = len(self.tables)
-        played = self._history.tables[first : first + len(tables)]
+        played = self._transcript.tables[first : first + len(tables)]
         if [table.query for table in played] != list(queries):
-            raise Diverged(f"release {first} depends on the ratings of the other world")
+            raise Diverged(f"the query of release {first} depends on the ratings")
         again = tuple(table.released.copy() for table in played)
         self.tables.extend(map(Table, queries, events, tables, again))
         return tuple(table.copy() for table in again)
 
 
-def with_others(history: Transcript, played: Transcript) -> Transcript:
-    """Return a history with the sums of the world that it was played in."""
-    tables = zip(history.tables, played.tables, strict=True)
+def with_others(transcript: Transcript, played: Transcript) -> Transcript:
+    """Add the sums of a replay to a transcript."""
+    tables = zip(transcript.tables, played.tables, strict=True)
     both = tuple(replace(one, others=two.sums) for one, two in tables)
-    return replace(history, tables=both)
+    return replace(transcript, tables=both)
 
 
-def losses(history: Transcript) -> npt.NDArray[np.float64]:
-    """Return how much likelier each table is in its own world than in the other: logarithms.
+def losses(transcript: Transcript) -> npt.NDArray[np.float64]:
+    """Privacy loss of each table: log-likelihood ratio of its own dataset against the other.
 
-    Their sum is that of the whole history, and exact if the noise is what was booked.
+    The sum is the privacy loss of the transcript. It is exact if the noise is as recorded.
     """
     found = []
-    for table, scale in zip(history.tables, history.noise_scales, strict=True):
+    for table, scale in zip(transcript.tables, transcript.noise_scales, strict=True):
         if table.others is None:
-            raise ValueError("the sums of the other world are not known")
+            raise ValueError("the transcript lacks the sums of the neighbouring dataset")
         difference = (table.sums - table.others).astype(np.float64)
         offset = table.released / table.query.step - (table.others + difference / 2)
         found.append(float(np.vdot(difference, offset)) / scale**2)
@@ -234,7 +234,7 @@ def losses(history: Transcript) -> npt.NDArray[np.float64]:
 
 
 def released_numbers(fit: Fit) -> npt.NDArray[np.float64]:
-    """Return every number of a fit that a release holds, in one row."""
+    """All numbers of a fit that a release contains, as one vector."""
     model = fit.model
     parts: list[Any] = [model.mean, model.residual_variance]
     if model.prior is not None:

@@ -1,10 +1,10 @@
-"""`taciturn audit two-worlds`: tells many runs on two neighbouring datasets apart.
+"""`taciturn audit two-worlds`: distinguish many runs on two neighbouring datasets.
 
-The attacker knows both worlds and everything but which one was run. Seeing the transcript, they use
-the ratio of its likelihoods, the best there is if noise is what was booked, or other weights of its
-tables if those do clearly better; seeing the release alone, a score that they learnt. Score and
-threshold are fixed on separate runs; what the others show is then bounded from below without
-assuming anything about scores.
+The attacker knows both datasets, but not which one a run used. If they see the transcript, their
+score is its likelihood ratio, which is optimal if the noise is as recorded. Other weights of the
+tables replace it if they do clearly better. If they see the release alone, the score is learnt.
+Score and threshold are fixed on separate preparation runs. The lower bound from the remaining runs
+makes no assumption about scores.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ from taciturn._internal.cell_cache import CellCache, cell_key
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.accounting import gaussian
 from taciturn.audit import bounds
+from taciturn.audit.cases import Case
 from taciturn.audit.checks import SAME, Finding, check_runs
 from taciturn.audit.scores import Scores, fit_attack
 from taciturn.audit.transcript import (
@@ -34,22 +35,21 @@ from taciturn.audit.transcript import (
     with_others,
 )
 from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
-from taciturn.audit.worlds import Case
 from taciturn.queries.executor import LocalExecutor
 from taciturn.solvers.contract import Fit
 
 _CHUNK = 25
-"""Runs that are done and kept together."""
+"""Number of runs that are done and cached together."""
 
 _DIFFERENT = "the number of releases differs between runs"
 
 _NUMBERS_MAX, _PREDICTED = 64, 16
-"""Numbers of a release that a score is learnt from, of larger ones those of the two rows; and
-predictions for the user and for the item."""
+"""Maximum number of released values that a score uses (a larger release is reduced to the profiles
+of the user and the item), and number of predictions per user and per item."""
 
 
 class View(StrEnum):
-    """What the attacker sees."""
+    """Output that the attacker sees."""
 
     TRANSCRIPT = "transcript"
     RELEASE = "release"
@@ -57,16 +57,16 @@ class View(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How much to run.
+    """Size of an audit, and the attacker's view.
 
     Parameters
     ----------
     runs
-        Runs in each world that count. Others come before, for the threshold.
+        Counted runs on each neighbouring dataset; the preparation runs come on top.
     view
-        What the attacker sees.
+        Output that the attacker sees.
     confidence
-        Of every lower bound.
+        Confidence of every lower bound.
     """
 
     runs: int = 1000
@@ -80,16 +80,16 @@ class Plan:
 
     @property
     def preparation(self) -> int:
-        """Runs in each world that fix the score and the threshold, and do not count."""
+        """Runs on each dataset that fix the score and the threshold; they are not counted."""
         return max(50, self.runs // (8 if self.view is View.TRANSCRIPT else 2))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TwoWorlds:
-    """The result of an audit.
+    """Result of an audit with many runs.
 
-    `scores` are those of the runs that count, one array for each world; above the threshold the
-    attacker says that it is the second.
+    `scores` has one array of scores of counted runs for each neighbouring dataset. The attacker
+    guesses the second dataset if a score is above the threshold.
     """
 
     case: Case
@@ -101,9 +101,9 @@ class TwoWorlds:
 
     @property
     def errors(self) -> tuple[int, int]:
-        """How often the attacker took the first world for the second, and the second for the first.
+        """Numbers of false positives (first dataset taken for the second) and false negatives.
 
-        A run at the threshold counts as the first world.
+        The guess for a score at the threshold is the first dataset.
         """
         first, second = self.scores
         return int((first > self.threshold).sum()), int((second <= self.threshold).sum())
@@ -115,27 +115,27 @@ class TwoWorlds:
 
     @property
     def mu(self) -> float:
-        """The lower bound on μ."""
+        """Lower bound on μ."""
         return bounds.mu_lower(*self.rates)
 
     @property
     def mu_most(self) -> float:
-        """The largest bound that so many runs can give, without any error."""
+        """Largest possible lower bound: the one from runs without any error."""
         return bounds.mu_lower(*bounds.error_rates(0, 0, self.plan.runs, self.plan.confidence))
 
     @property
     def reasons(self) -> list[str]:
-        """What the verdict follows from, if it is that the claim is violated."""
+        """Reasons for the verdict that the claim is violated; empty otherwise."""
         failed = [f"{each.name}: {each.words}" for each in self.findings if not each.passed]
         return failed + exceeded(self.mu, self.claim.mu)
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if a check failed or the trade-off lies below the claimed curve."""
+        """Violated if a check failed or the lower bound exceeds the claimed μ."""
         return Verdict.VIOLATED if self.reasons else Verdict.NO_EVIDENCE
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the scores as JSON types."""
+        """Everything except the scores, as JSON types."""
         delta, confidence = self.claim.delta, self.plan.confidence
         assumed = bounds.gaussian_mu_lower(*self.scores, confidence)
         wrong = self.errors
@@ -151,7 +151,7 @@ class TwoWorlds:
             "lower_bound_mu_most": self.mu_most,
             "lower_bound_gaussian": gaussian.epsilon(delta, assumed) if assumed > 0 else 0.0,
             "lower_bound_gaussian_mu": assumed,
-            "lower_bound_gaussian_assumes": "scores are Gaussian, with one variance in both worlds",
+            "lower_bound_gaussian_assumes": "scores are Gaussian with equal variances",
             "confidence": confidence,
             "runs": self.plan.runs,
             "preparation": self.plan.preparation,
@@ -176,16 +176,16 @@ def audit_two_worlds(
     progress: Callable[[int, int, float], None] = lambda done, total, share: None,
     checking: Callable[[int, int], None] = lambda done, total: None,
 ) -> TwoWorlds:
-    """Attack a case. Reads private data if its worlds are: the owner's own view.
+    """Attack a case. Owner-only if its datasets are private.
 
-    With a folder, runs that are done are kept in it, and the same call goes on from there.
+    With a folder, finished runs are cached there, and the same call resumes an interrupted audit.
     """
     plan = plan or Plan()
     jobs = job_count(jobs)
     findings, ledger = check_runs(case, checking)
     claim = claim_of(ledger, case.solver, case.budget)
     if not findings[0].passed:
-        # A history of one world has no likelihood in the other.
+        # The transcript of one dataset has no likelihood under the other.
         plan = replace(plan, view=View.RELEASE)
     try:
         rows = _rows(case, plan, folder, jobs, progress)
@@ -216,14 +216,14 @@ def _rows(
     jobs: int,
     progress: Callable[[int, int, float], None],
 ) -> dict[tuple[str, int], Scores]:
-    """Run what is not kept yet; return what the attacker sees, a row for each run, by kind."""
+    """Attacker's view of all runs, one row each, by part and dataset; does the uncached runs."""
     _attackers.clear()
     audit = _facts(case, plan)
     key = cell_key(audit)
     tasks = [
-        _Task(case, plan.view, key, world, part, number, min(_CHUNK, total - first))
+        _Task(case, plan.view, key, dataset, part, number, min(_CHUNK, total - first))
         for part, total in (("preparation", plan.preparation), ("runs", plan.runs))
-        for world in (0, 1)
+        for dataset in (0, 1)
         for number, first in enumerate(range(0, total, _CHUNK))
     ]
     cache = None if folder is None else CellCache(folder / "runs", is_private=True)
@@ -231,8 +231,8 @@ def _rows(
     if cache is not None:
         known = {task: cache.get(audit | task.facts, task.parse) for task in tasks}
         found = {task: rows for task, rows in known.items() if rows is not None}
-    if len({kept.shape[1] for kept in found.values()}) > 1:
-        found.clear()  # not all of one audit
+    if len({rows.shape[1] for rows in found.values()}) > 1:
+        found.clear()  # the cached runs are of different audits
     missing = [task for task in tasks if task not in found]
     total = sum(task.count for task in tasks)
     before = done = total - sum(task.count for task in missing)
@@ -250,45 +250,45 @@ def _rows(
     if len({rows.shape[1] for rows in found.values()}) > 1:
         raise Diverged(_DIFFERENT)
     return {
-        (part, world): np.concatenate(
-            [found[task] for task in tasks if (task.part, task.world) == (part, world)]
+        (part, dataset): np.concatenate(
+            [found[task] for task in tasks if (task.part, task.dataset) == (part, dataset)]
         )
         for part in ("preparation", "runs")
-        for world in (0, 1)
+        for dataset in (0, 1)
     }
 
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """Some runs in one world."""
+    """Some runs on one of the two datasets, by its index."""
 
     case: Case
     view: View
     key: str
-    world: int
+    dataset: int
     part: str
     number: int
     count: int
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Which runs of its audit these are."""
+        """Cache key of these runs within their audit."""
         return {
             "part": self.part,
-            "world": self.world,
+            "world": self.dataset,
             "number": self.number,
             "count": self.count,
         }
 
     def parse(self, document: Any) -> Scores | None:
-        """Rows that were kept, or None if they are not those of this task."""
+        """Cached rows, or None if they do not fit this task."""
         rows = np.array(document, dtype=np.float64)
         is_whole = rows.ndim == 2 and len(rows) == self.count and np.isfinite(rows).all()
         return rows if is_whole else None
 
 
 def _work(task: _Task) -> Scores:
-    """Return what the attacker sees of some runs, a row each."""
+    """Attacker's view of the runs of a task, one row each."""
     rows = [_seen(task) for _ in range(task.count)]
     if len({row.size for row in rows}) > 1:
         raise Diverged(_DIFFERENT)
@@ -296,61 +296,62 @@ def _work(task: _Task) -> Scores:
 
 
 def _seen(task: _Task) -> Scores:
-    case, world = task.case, task.world
+    case, dataset = task.case, task.dataset
     if task.view is View.RELEASE:
-        fit = case.solver.fit(case.pair.worlds[world], case.budget, case.session())
+        fit = case.solver.fit(case.pair.datasets[dataset], case.budget, case.session())
         return _numbers(case, fit)
     if task.key not in _attackers:
         _attackers.clear()
         _attackers[task.key] = _Attacker(case)
-    history = _attackers[task.key].history(world)
-    return losses(history) if world == 1 else -losses(history)
+    transcript = _attackers[task.key].transcript(dataset)
+    return losses(transcript) if dataset == 1 else -losses(transcript)
 
 
 class _Attacker:
-    """Runs with the sums of both neighbouring datasets along the transcript of one.
+    """Makes transcripts with the exact sums of both neighbouring datasets.
 
-    If a query spec holds released and public values only, as it should, the sums of the other
-    dataset are its answer to the same spec. Whether that is so is tried once; if not, the other
-    dataset is played the transcript of every run.
+    If query specs contain released and public values only, as they should, the sums of the other
+    dataset are its answers to the same specs. One replay checks this. If it fails, every
+    transcript is replayed on the other dataset.
     """
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._executors = [LocalExecutor(world, threads=1) for world in case.pair.worlds]
-        history = self._watch(0, self._executors[1])
-        played = self._play(history, 1)
+        self._executors = [LocalExecutor(each, threads=1) for each in case.pair.datasets]
+        transcript = self._watch(0, self._executors[1])
+        played = self._play(transcript, 1)
         self._is_simple = all(
             np.array_equal(one.others, two.sums)  # type: ignore[arg-type]
-            for one, two in zip(history.tables, played.tables, strict=True)
+            for one, two in zip(transcript.tables, played.tables, strict=True)
         )
 
-    def history(self, world: int) -> Transcript:
-        """Return a run in a world, with the other world's sums."""
+    def transcript(self, dataset: int) -> Transcript:
+        """Transcript of a run on one dataset, with the sums of the other."""
         if self._is_simple:
-            return self._watch(world, self._executors[1 - world])
-        history = self._watch(world)
-        return with_others(history, self._play(history, 1 - world))
+            return self._watch(dataset, self._executors[1 - dataset])
+        transcript = self._watch(dataset)
+        return with_others(transcript, self._play(transcript, 1 - dataset))
 
-    def _watch(self, world: int, others: LocalExecutor | None = None) -> Transcript:
+    def _watch(self, dataset: int, others: LocalExecutor | None = None) -> Transcript:
         case = self._case
-        ratings = case.pair.worlds[world]
+        ratings = case.pair.datasets[dataset]
         return watch(case.solver, ratings, case.budget, case.session(), others=others)
 
-    def _play(self, history: Transcript, world: int) -> Transcript:
+    def _play(self, transcript: Transcript, dataset: int) -> Transcript:
         case = self._case
-        return play(history, case.solver, case.pair.worlds[world], case.budget, case.session())
+        ratings = case.pair.datasets[dataset]
+        return play(transcript, case.solver, ratings, case.budget, case.session())
 
 
 _attackers: dict[str, _Attacker] = {}
-"""The attacker of this process, by the key of its case."""
+"""The attacker of this process, by the key of its audit."""
 
 
 def _numbers(case: Case, fit: Fit) -> Scores:
-    """Return what a score is learnt from.
+    """Inputs of a learnt score: released values, and predictions for the user and for the item.
 
-    All of a small release, of others what is about the rating; and predictions in its row and its
-    column, whatever signs and directions factors have.
+    A large release is reduced to the profiles of the user and the item. Predictions do not depend
+    on the signs and rotation of the factors.
     """
     user, item = case.pair.user, case.pair.item
     numbers = released_numbers(fit)
@@ -372,7 +373,7 @@ def _numbers(case: Case, fit: Fit) -> Scores:
 
 
 def _code_digest() -> str:
-    """Return a fingerprint of this package: an audit is of its code, so other code begins again."""
+    """Hash of this package's code; runs of other code are not reused."""
     digest = hashlib.sha256(Path(_core.__file__).read_bytes())
     for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
         digest.update(file.read_bytes())
@@ -380,10 +381,10 @@ def _code_digest() -> str:
 
 
 def _facts(case: Case, plan: Plan) -> dict[str, Any]:
-    """Everything that the runs of an audit depend on but noise."""
+    """Everything that the runs of an audit depend on, except noise."""
     return {
         "code": _code_digest(),
-        "worlds": [world.digest() for world in case.pair.worlds],
+        "worlds": [each.digest() for each in case.pair.datasets],
         "solver": case.solver.name,
         "settings": case.solver.settings,
         "budget": None if case.budget is None else (case.budget.epsilon, case.budget.delta),

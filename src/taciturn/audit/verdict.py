@@ -1,4 +1,4 @@
-"""What an audit says: a claim, what was found against it, and a verdict in plain words."""
+"""Claims that audits test, and the verdicts that they reach."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,20 +11,20 @@ from taciturn.errors import InvalidParameter
 from taciturn.solvers.solver import Solver
 
 OWNER = (
-    "An audit reads private data and shows exact facts about it if it is given real ratings: the "
-    "owner's own view."
+    "Given real ratings, an audit reads private data and prints exact facts about it. Its output "
+    "is owner-only and must not be published."
 )
 
 
 class Verdict(StrEnum):
-    """Whether something speaks against a claim; nothing ever speaks for one."""
+    """Verdict of an audit: evidence against the claim, or none. An audit never confirms a claim."""
 
     NO_EVIDENCE = "no-evidence"
     VIOLATED = "violated"
 
     @property
     def words(self) -> str:
-        """The verdict for people."""
+        """Verdict as a phrase."""
         if self is Verdict.VIOLATED:
             return "the claim is violated"
         return "no evidence against the claim"
@@ -32,7 +32,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What a certificate claims: ε at δ, and the μ whose trade-off curve no attacker gets below."""
+    """Claim of a certificate: ε at δ, and the μ whose trade-off curve bounds every attacker."""
 
     epsilon: float
     delta: float
@@ -41,11 +41,13 @@ class Claim:
 
 
 def claim_of(ledger: Ledger, solver: Solver, budget: Budget | None) -> Claim:
-    """Claim of a run; that of the published algorithm has its own ε."""
+    """Claim that follows from the ledger of a run; the `paper` solver states its own ε."""
     delta = solver.stated_delta(budget)
     certificate = Certificate.from_ledger(ledger, delta)
     if certificate.epsilon is None or certificate.mu is None:
-        raise InvalidParameter(f"{solver.name} claims nothing: there is no claim to audit")
+        raise InvalidParameter(
+            f"{solver.name} makes no privacy claim, so there is no claim to audit"
+        )
     return Claim(
         epsilon=solver.claimed_epsilon(certificate.epsilon, budget),
         delta=delta,
@@ -55,7 +57,7 @@ def claim_of(ledger: Ledger, solver: Solver, budget: Budget | None) -> Claim:
 
 
 def claim_to_dict(claim: Claim) -> dict[str, Any]:
-    """Return a claim as JSON types, marked as owner-only: an audit reads private data."""
+    """Claim as JSON types, marked as owner-only because an audit reads private data."""
     return {
         "view": "owner",
         "claimed_epsilon": claim.epsilon,
@@ -66,7 +68,7 @@ def claim_to_dict(claim: Claim) -> dict[str, Any]:
 
 
 def exceeded(lower: float, claimed: float) -> list[str]:
-    """Return that a lower bound exceeds what is claimed, or nothing."""
+    """Messages for a lower bound above the claimed μ; empty if it is not."""
     if lower <= claimed:
         return []
-    return [f"mu is at least {lower:.4f}, and {claimed:.4f} is claimed"]
+    return [f"mu is at least {lower:.4f}, above the claimed {claimed:.4f}"]

@@ -1,4 +1,4 @@
-"""Pairs of neighbouring worlds: the worst there is for a solver and its unit, or of real data."""
+"""Pairs of neighbouring datasets: worst cases for a solver and its unit, or from real data."""
 
 from dataclasses import dataclass
 from itertools import count
@@ -20,30 +20,30 @@ from taciturn.solvers.contract import Algorithm, PublicFacts, Seeds, Session
 from taciturn.solvers.solver import DELTA, Solver
 
 EPSILON = 20.0
-"""What is audited with many runs when no ε is given; a small one needs far more of them."""
+"""Default ε of an audit with many runs; a smaller ε needs far more runs."""
 
 PAPER_EPSILON = 1.0
-"""For the paper's algorithm, whose leak is many times what is claimed."""
+"""Default ε for the paper's algorithm, which leaks many times what it claims."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pair:
-    """Two worlds. Private if made from real ratings.
+    """Two neighbouring datasets. Private if made from real ratings.
 
     Attributes
     ----------
-    worlds
-        The ratings in each.
+    datasets
+        The ratings of each dataset.
     user, item
-        Whose rating differs, and of what, by their indices; under unit `user` the item is one of
-        those rated.
+        Indices of the user and the item whose rating differs. Under unit `user`, the item is one
+        that the user rated.
     seed
         The public seed of all runs.
     words
-        What the pair is.
+        Description of the pair.
     """
 
-    worlds: tuple[Ratings, Ratings]
+    datasets: tuple[Ratings, Ratings]
     user: int
     item: int
     seed: int = 0
@@ -52,61 +52,64 @@ class Pair:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Case:
-    """What is audited: a solver with its budget, and a pair of worlds to tell apart."""
+    """Case to audit: a solver with its budget, and the neighbouring datasets to distinguish."""
 
     solver: Solver
     budget: Budget | None
     pair: Pair
 
     def session(self, **options: Any) -> Session:
-        """Return how runs are made: one thread each, since many run at once."""
+        """Session of one run: a single thread, since many runs share the machine."""
         return Session(seed=self.pair.seed, threads=1, **options)
 
 
 def audited_solver(name: str, *, is_small: bool = True, **options: Any) -> Solver:
-    """Return the solver of a name; raise if it claims nothing that could be audited.
+    """Solver with the given name and options; raises if it makes no privacy claim.
 
-    For a small case and without other options, `paper` is that of the counterexample, and `als` and
-    `gradient` have every kind of release but few of them: many runs then take little time.
+    For a small case, the defaults of `paper` are those of the counterexample. `als` and `gradient`
+    have every kind of release but only a few of each, so that many runs take little time.
     """
     given = {option: value for option, value in options.items() if value is not None}
     unit = Unit(given.get("unit", Unit.VALUE))
-    usual = _USUAL.get(name, {}) if unit is Unit.VALUE else _HIDDEN.get(name, {})
-    options = (usual if is_small else {}) | given
+    small = (_SMALL if unit is Unit.VALUE else _SMALL_PRIVATE_PATTERN).get(name, {})
+    options = (small if is_small else {}) | given
     if name not in CATALOG:
         names = ", ".join(each for each, entry in CATALOG.items() if entry.is_private)
         raise InvalidParameter(f"solver must be one of {names}, got {name!r}")
     solver: Solver = make_solver(name, **options)
     if not solver.is_private:
-        raise InvalidParameter(f"{name} claims nothing: there is no claim to audit")
+        raise InvalidParameter(f"{name} makes no privacy claim, so there is no claim to audit")
     return solver
 
 
 def worst_pair(solver: Solver) -> Pair:
-    """Return a small pair that attains what is booked, as far as one is known.
+    """Small pair whose privacy loss attains the recorded μ, where such a pair is known.
 
-    - `paper`: one item and four users, for whom the published theorem fails.
-    - `als`: everybody rates in the middle but one, from one end of the scale to the other. Then
-      predictions stay in the middle, and both ratings are cut.
-    - Others: one rating alone, from one end to the other.
-    - Under `rating`: everybody rates in the middle; one more rating at the end is there or not.
-    - Under `user`: everybody rates in the middle; somebody who rates from end to end, so that no
-      profile explains it, is there or not.
+    - `paper`: the counterexample to the published theorem, with one item and four users.
+    - `als`: all ratings are in the middle of the scale, except one that moves from end to end.
+      Predictions stay in the middle, so both values of that rating are clipped.
+    - Other solvers: a single rating that moves from one end of the scale to the other.
+    - Under unit `rating`: all ratings are in the middle; one rating at the end of the scale is
+      present or absent.
+    - Under unit `user`: all ratings are in the middle; a user who alternates between both ends of
+      the scale, which no profile can fit, is present or absent.
     """
     if solver.has_private_items:
         return _four_users(solver)
     if solver.unit is not Unit.VALUE:
-        return _there_or_not(solver.unit)
+        return _present_or_absent(solver.unit)
     users = items = 16 if solver.clips_residuals else 1
     rows, columns = (each.ravel() for each in np.indices((users, items)))
     values = np.full(rows.size, 3.0)
-    worlds = [_ratings(rows, columns, np.append(end, values[1:])) for end in (1.0, 5.0)]
-    words = "one rating alone" if users == 1 else f"{users} users rate all of {items} items 3, but"
+    datasets = [_ratings(rows, columns, np.append(end, values[1:])) for end in (1.0, 5.0)]
+    words = "a single rating, 1 or 5"
+    if users > 1:
+        words = f"{users} users rate {items} items 3, except one rating that is 1 or 5"
     return Pair(
-        worlds=(worlds[0], worlds[1]),
+        datasets=(datasets[0], datasets[1]),
         user=0,
         item=0,
-        words=f"{words} {'is' if users == 1 else 'for one rating:'} 1 or 5",
+        words=words,
     )
 
 
@@ -118,22 +121,24 @@ def chosen_pair(
     item: str | None = None,
     to: float | None = None,
 ) -> Pair:
-    """Return ratings as they are, and a neighbour. Private.
+    """The given ratings and a neighbouring dataset. Private.
 
-    Under `value` one rating is changed, under `rating` it is removed, under `user` all of that user
-    are. Without a user, it is one of the highest ratings of the item, of the user who rated most;
-    without an item, of the item that was rated most. A changed one becomes `to`, or the end of the
-    scale that is further off.
+    Under unit `value` one rating is changed, under `rating` it is removed, and under `user` all
+    ratings of that user are removed. The default item is the one with most ratings. The default
+    user is, among those who rated the item highest, the one with most ratings. A changed rating
+    becomes `to`, by default the more distant end of the scale.
     """
     if to is not None and unit is not Unit.VALUE:
-        raise InvalidParameter(f"under unit {unit} nothing is changed, but removed: leave out --to")
+        raise InvalidParameter(
+            f"--unit {unit} removes ratings instead of changing them: leave out --to"
+        )
     if unit is Unit.USER and item is not None:
-        raise InvalidParameter("under unit user all ratings of somebody differ: leave out --item")
+        raise InvalidParameter("--unit user removes all ratings of a user: leave out --item")
     if unit is Unit.USER and user is not None:
         row = id_index(ratings.user_ids, "user", user)
         return _removed(ratings, unit, row, None)
     if user is not None and item is None:
-        raise InvalidParameter("say which rating of that user: give --item too")
+        raise InvalidParameter("--user alone does not choose a rating: give --item too")
     if item is not None:
         column = id_index(ratings.item_ids, "item", item)
     else:
@@ -149,51 +154,52 @@ def chosen_pair(
     if to is None:
         to = scale.low if value - scale.low >= scale.high - value else scale.high
     if to == value:
-        raise InvalidParameter("the rating has that value already; give another --to")
+        raise InvalidParameter("the rating already has the value of --to; give another value")
     other = ratings.replaced(np.array([place]), np.array([to]))
     ids = ratings.user_ids[row], ratings.item_ids[column]
-    words = f"user {ids[0]} rates item {ids[1]} {value:g}, or {to:g}"
-    return Pair(worlds=(ratings, other), user=row, item=column, words=words)
+    words = f"user {ids[0]} rates item {ids[1]} {value:g} or {to:g}"
+    return Pair(datasets=(ratings, other), user=row, item=column, words=words)
 
 
 def _removed(ratings: Ratings, unit: Unit, user: int, item: int | None) -> Pair:
-    """Return ratings as they are, and without one of them or without all of one user's."""
+    """The given ratings, and the same without one rating or without one user."""
     keep = np.ones(len(ratings), dtype=np.bool_)
     begin, end = ratings.by_user.starts[user : user + 2]
     if begin == end:
-        raise InvalidParameter("that user has no ratings; choose one who has")
+        raise InvalidParameter("this user has no ratings; choose another --user")
     if item is None:
         item = int(ratings.by_user.columns[begin])
     if unit is Unit.USER:
         keep[begin:end] = False
-        words = f"user {ratings.user_ids[user]} is there, or not"
+        words = f"user {ratings.user_ids[user]} is present or not"
     else:
         keep[ratings.place(user, item)] = False
         ids = ratings.user_ids[user], ratings.item_ids[item]
-        words = f"user {ids[0]} rates item {ids[1]}, or not"
-    return Pair(worlds=(ratings, ratings.select(keep)), user=user, item=item, words=words)
+        words = f"user {ids[0]} rates item {ids[1]} or not"
+    return Pair(datasets=(ratings, ratings.select(keep)), user=user, item=item, words=words)
 
 
-def _there_or_not(unit: Unit, size: int = 16) -> Pair:
-    """Return people who rate everything in the middle, and one who does not, there or not."""
+def _present_or_absent(unit: Unit, size: int = 16) -> Pair:
+    """All ratings in the middle of the scale, with and without one extreme rating or user."""
     rows, columns = (each.ravel() for each in np.indices((size, size)))
     first = rows == 0
     if unit is Unit.USER:
         values = np.where(first, np.where(columns % 2 == 0, 1.0, 5.0), 3.0)
-        words = f"{size - 1} people rate {size} items 3; one who rates 1 and 5 is there, or not"
+        words = f"{size - 1} users rate {size} items 3; one who rates 1 and 5 is present or not"
         keep = ~first
     else:
         values = np.where(first & (columns == 0), 5.0, 3.0)
-        words = f"{size} users rate {size} items 3, but for one rating: 5, or none"
+        words = f"{size} users rate {size} items 3, except one rating that is 5 or absent"
         keep = ~(first & (columns == 0))
     ratings = _ratings(rows, columns, values)
-    return Pair(worlds=(ratings, ratings.select(keep)), user=0, item=0, words=words)
+    return Pair(datasets=(ratings, ratings.select(keep)), user=0, item=0, words=words)
 
 
 def matching(ratings: Ratings, most: int, seed: int) -> npt.NDArray[np.int64]:
-    """Return places of ratings, in the order of `by_user`, no two of one user or of one item.
+    """Positions of at most `most` ratings in `by_user`, no two of one user or of one item.
 
-    At most so many; a public seed chooses. Depends on who rated what, not on how.
+    A greedy matching in an order given by the public seed. It depends on the rating pattern only,
+    not on the values.
     """
     users, items = ratings.rows(), ratings.by_user.columns
     order = np.random.default_rng(seed).permutation(len(ratings))
@@ -211,16 +217,16 @@ def matching(ratings: Ratings, most: int, seed: int) -> npt.NDArray[np.int64]:
 
 
 def banded(size: int, width: int = 16) -> Ratings:
-    """Return ratings for canaries: as many users as items, each with some neighbours in a ring.
+    """Ratings for canaries: user i rates the `width` items from i on, with indices modulo `size`.
 
-    All rate in the middle, so that predictions stay there whatever the canaries are.
+    All ratings are in the middle of the scale, so that predictions stay there for any canaries.
     """
     users = np.repeat(np.arange(size), min(width, size))
     items = (users + np.tile(np.arange(min(width, size)), size)) % size
     return _ratings(users, items, np.full(users.size, 3.0))
 
 
-_USUAL: dict[str, dict[str, Any]] = {
+_SMALL: dict[str, dict[str, Any]] = {
     "als": {"factors": 1, "iterations": 2},
     "gradient": {"factors": 2, "iterations": 10},
     "paper": {
@@ -230,30 +236,30 @@ _USUAL: dict[str, dict[str, Any]] = {
         "norm_bound": counterexample.NORM_BOUND,
     },
 }
+"""Default options of small cases, by solver."""
 
-
-_HIDDEN: dict[str, dict[str, Any]] = {"als": {"factors": 1, "iterations": 4}}
-"""The same under units that hide who rated what."""
+_SMALL_PRIVATE_PATTERN: dict[str, dict[str, Any]] = {"als": {"factors": 1, "iterations": 4}}
+"""Default options of small cases under units that protect the rating pattern."""
 
 
 def _four_users(solver: Solver) -> Pair:
     users = np.arange(counterexample.RATINGS.size)
-    worlds = [
+    datasets = [
         _ratings(users, np.zeros_like(users), values)
         for values in (counterexample.RATINGS, counterexample.NEIGHBOUR)
     ]
-    seed, facts = 0, PublicFacts.of(worlds[0], solver.unit)
+    seed, facts = 0, PublicFacts.of(datasets[0], solver.unit)
     configured, _ = solver.spending(Budget.from_epsilon(1, DELTA))
     algorithm = configured.algorithm(facts, None)
     if algorithm.initial_state(Seeds()).users.shape[1] == 1:
-        # Profiles start as ±1 then; some seed gives those of the counterexample.
+        # With one factor, profiles start as ±1; search for a seed with the signs of the proof.
         seed = next(each for each in count() if _starts_right(algorithm, each))
     return Pair(
-        worlds=(worlds[0], worlds[1]),
+        datasets=(datasets[0], datasets[1]),
         user=3,
         item=0,
         seed=seed,
-        words="one item that four users rate 5, or one of them 1",
+        words="four users rate one item 5, except one rating that is 5 or 1",
     )
 
 
