@@ -118,8 +118,8 @@ def choose_canaries(
     places = matching(ratings, most, seed=0)
     if places.size < CANARIES_MIN:
         raise InvalidParameter(
-            f"found only {places.size} canaries (ratings of different users and items), an audit "
-            f"needs {CANARIES_MIN}: give more ratings, or raise --canaries or --targets"
+            f"found only {places.size} canaries (ratings of different users and items) but an "
+            f"audit needs {CANARIES_MIN}: give more ratings, or raise --canaries or --targets"
         )
     return Canaries(ratings=ratings, places=places, low=low, high=high)
 

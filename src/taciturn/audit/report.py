@@ -103,10 +103,13 @@ def weakness(result: Result) -> str | None:
     claimed = result.mu if isinstance(result, Attack) else result.claim.mu
     if result.mu_most > claimed:
         return None
-    more = "runs" if isinstance(result, TwoWorlds) else "canaries or a smaller epsilon"
+    advice = "raise --runs"
+    if not isinstance(result, TwoWorlds):
+        size = "--targets" if isinstance(result, Attack) else "--canaries"
+        advice = f"raise {size} or lower --epsilon"
     return (
         f"this audit could not have refuted the claim: its largest possible bound on mu is "
-        f"{result.mu_most:.4f}, and {claimed:.4f} is claimed; use more {more}"
+        f"{result.mu_most:.4f}, and {claimed:.4f} is claimed; {advice}"
     )
 
 

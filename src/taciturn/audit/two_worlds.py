@@ -216,7 +216,7 @@ def _rows(
     jobs: int,
     progress: Callable[[int, int, float], None],
 ) -> dict[tuple[str, int], Scores]:
-    """Attacker's view of all runs, one row each, by part and dataset; does the uncached runs."""
+    """Run all uncached tasks; return the attacker's view, one row per run, by part and dataset."""
     _attackers.clear()
     audit = _facts(case, plan)
     key = cell_key(audit)
