@@ -182,7 +182,7 @@ def test_a_list_and_a_type_of_items_contradict(
     taciturn: Command, file: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "items.csv").write_text("item_id\n" + "\n".join(map(str, range(100, 112))) + "\n")
-    options = ["--items-universe", tmp_path / "items.csv", "--item-id-type", "text"]
+    options = ["--item-list", tmp_path / "items.csv", "--item-id-type", "text"]
     result = taciturn(*bias(file, tmp_path / "r", *options))
     assert result.returncode == 2 and "leave out --item-id-type" in result.stderr
 

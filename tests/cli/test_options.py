@@ -16,7 +16,7 @@ READING = [
     *("--scale", "--columns", "--separator", "--duplicates", "--missing", "--outside"),
     *("--item-id-type", "--no-header"),
 ]
-MODEL = ["--factors", "--iterations", "--step-size", "--regularization", "--no-mask-features"]
+MODEL = ["--factors", "--iterations", "--step-size", "--regularization", "--no-pattern-features"]
 AUDITED = [*MODEL, "--solver", "--unit", "--epsilon", "--delta", "--like"]
 PAPER = ["--protocol", "--stop", "--seeds", "--first-seed", "--max-factors", "--jobs"]
 
@@ -31,7 +31,7 @@ def help_of(command: str) -> str:
     ("command", "options"),
     [
         ("data info", READING),
-        ("train", [*READING, *MODEL, "--items-universe", "--epsilon-i", "--users-out", "--output"]),
+        ("train", [*READING, *MODEL, "--item-list", "--epsilon-i", "--users-out", "--output"]),
         ("compare", READING),
         ("audit two-worlds", [*READING, *AUDITED, "--output", "--json"]),
         ("audit one-run", [*READING, *AUDITED, "--output", "--json"]),

@@ -50,7 +50,7 @@ def test_unit_rating_with_public_lists(taciturn: Command, ratings: Path, tmp_pat
     pl.DataFrame({"item_id": range(1, 2001)}).write_parquet(lists[1])
     arguments = (
         "train", ratings, "--scale", "1:5:1", "-o", tmp_path / "r", "--epsilon", 5, "--unit",
-        "rating", "--users-universe", lists[0], "--items-universe", lists[1],
+        "rating", "--user-list", lists[0], "--item-list", lists[1],
     )  # fmt: skip
     result = taciturn(*arguments, "--json")
     assert result.returncode == 0, result.stderr
@@ -81,7 +81,7 @@ def test_a_compressed_item_list_is_read_like_a_plain_one(
         (tmp_path / name).write_bytes(packed)
         arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--solver", "bias"
         release = tmp_path / f"r-{name}"
-        result = taciturn(*arguments, "--items-universe", tmp_path / name, "-o", release)
+        result = taciturn(*arguments, "--item-list", tmp_path / name, "-o", release)
         assert result.returncode == 0, result.stderr
         ids = pl.read_parquet(release / "items.parquet")["item_id"]
         assert ids.to_list() == list(range(1, 2001))
@@ -158,7 +158,7 @@ def test_options_of_als(taciturn: Command, ratings: Path, tmp_path: Path) -> Non
     """Deviations come with a release when asked for, and features of the mask unless refused."""
     arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--iterations", 3
     first = taciturn(*arguments, "-o", tmp_path / "a", "--uncertainty")
-    second = taciturn(*arguments, "-o", tmp_path / "b", "--no-mask-features", "--factors", 3)
+    second = taciturn(*arguments, "-o", tmp_path / "b", "--no-pattern-features", "--factors", 3)
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     cards = [(tmp_path / name / "card.md").read_text(encoding="utf-8") for name in "ab"]
     assert "features of the rating pattern" in cards[0] and "features" not in cards[1]
@@ -228,7 +228,7 @@ def test_what_is_not_private_says_so(taciturn: Command, tmp_path: Path, solver: 
         (["-o", "r", "--epsilon", "1", "--unit", "person"], "value, rating, user"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--solver", "paper"], "als and bias"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--users-out", "ids"], "that person"),
-        (["-o", "r", "--epsilon", "1", "--unit", "user", "--users-universe", "u"], "no list"),
+        (["-o", "r", "--epsilon", "1", "--unit", "user", "--user-list", "u"], "no list"),
         (["-o", "r", "--epsilon", "1", "--unit", "rating", "--uncertainty"], "unit value only"),
         (["-o", "r", "--epsilon", "-1"], "epsilon"),
         (["-o", "r", "--epsilon", "x"], "number"),

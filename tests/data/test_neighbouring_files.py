@@ -114,7 +114,7 @@ def test_one_user_more_changes_no_other(given: Any, tmp_path: Path, odd: str, pl
     mine = [(odd, str(i), "5") for i in (3, 4, 7)]
     texts = [joined(plain[:place] + mine + plain[place:]), joined(plain)]
     worlds = [
-        given(name, text, "--unit", "user", "--items-universe", items)
+        given(name, text, "--unit", "user", "--item-list", items)
         for name, text in zip(("one", "two"), texts, strict=True)
     ]
     assert_same(worlds, odd.strip('"'), None)
@@ -126,8 +126,8 @@ def test_one_rating_more_changes_no_other(given: Any, tmp_path: Path, odd: str, 
     """Unit rating: that of a user, or of an item, with an odd id that is on the public list."""
     users = [odd, *(str(u) for u in range(1, USERS + 1))]
     items = ["0012", *(str(i) for i in range(1, ITEMS + 1))]
-    options = ["--unit", "rating", "--users-universe", listed(tmp_path, "user", users)]
-    options += ["--items-universe", listed(tmp_path, "item", items)]
+    options = ["--unit", "rating", "--user-list", listed(tmp_path, "user", users)]
+    options += ["--item-list", listed(tmp_path, "item", items)]
     plain = lines()
     for user, item in ((odd, "5"), ("9", "0012")):
         texts = [joined([*plain[:place], (user, item, "5"), *plain[place:]]), joined(plain)]
@@ -142,8 +142,8 @@ def test_one_rating_more_changes_no_other(given: Any, tmp_path: Path, odd: str, 
 @pytest.mark.parametrize("odd", ["5.0", "4.5", "5e0", "+3", '"5"', "1.00000000000000000001"])
 def test_another_value_changes_no_other(given: Any, tmp_path: Path, odd: str, place: int) -> None:
     """Unit value: however the number is written."""
-    options = ["--users-universe", listed(tmp_path, "user", [str(u) for u in range(1, USERS + 1)])]
-    options += ["--items-universe", listed(tmp_path, "item", [str(i) for i in range(1, 1 + ITEMS)])]
+    options = ["--user-list", listed(tmp_path, "user", [str(u) for u in range(1, USERS + 1)])]
+    options += ["--item-list", listed(tmp_path, "item", [str(i) for i in range(1, 1 + ITEMS)])]
     plain = lines()
     user, item, _ = plain[place]
     changed = [*plain[:place], (user, item, odd), *plain[place + 1 :]]
@@ -246,7 +246,7 @@ def test_item_ids_are_numbers_where_that_is_declared(given: Any, tmp_path: Path)
     """By an option, or by a public list of numbers; user ids stay text."""
     for options in (
         ["--item-id-type", "int"],
-        ["--items-universe", listed(tmp_path, "item", [str(i) for i in range(1, ITEMS + 1)])],
+        ["--item-list", listed(tmp_path, "item", [str(i) for i in range(1, ITEMS + 1)])],
     ):
         train, _ = given(f"typed-{options[0]}", joined(lines()), *options)
         assert train.item_ids.dtype == pl.Int64 and train.user_ids.dtype == pl.String

@@ -102,7 +102,7 @@ FORGERIES = {
     "other digits": change_events(
         lambda events: events[-2].update(purpose="round ٢ of 2: squares of residuals")
     ),
-    "features left out": set_setting("mask_features", False),
+    "features left out": set_setting("pattern_features", False),
     "zeros in a version": set_fact("taciturn", "00.01.0001"),
     "solver": set_fact("solver", f"als, {CLAIM}"),
     "another solver": set_fact("solver", "alternating"),

@@ -91,7 +91,7 @@ def test_features_of_the_pattern_are_published_once_and_only_where_they_can_be()
     assert events[-1] == pattern
     for whole, changed, settings in (
         (als, [*events, pattern], {}),
-        (als, events, {"mask_features": False}),
+        (als, events, {"pattern_features": False}),
         (gradient, [*gradient.ledger.events, pattern], {}),
     ):
         with pytest.raises(InvalidDocument):

@@ -31,10 +31,10 @@ def model_options(
         regularization: Annotated[
             float | None, number_option("Strength of the regularization.", panel=panel)
         ] = None,
-        no_mask_features: Annotated[
+        no_pattern_features: Annotated[
             bool,
             typer.Option(
-                "--no-mask-features",
+                "--no-pattern-features",
                 rich_help_panel=als_panel or panel,
                 help="Solver als, unit value: use and publish no features of who rated what; less "
                 "accurate.",
@@ -46,7 +46,7 @@ def model_options(
             "iterations": iterations,
             "step_size": step_size,
             "regularization": regularization,
-            "mask_features": False if no_mask_features else None,
+            "pattern_features": False if no_pattern_features else None,
         }
 
     return options

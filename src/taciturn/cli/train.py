@@ -101,21 +101,21 @@ def solver_options(
 
 
 def id_list_options(
-    items_universe: Annotated[
+    item_list: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help="A table of all items, rated or not: public, where the ratings do not tell it.",
         ),
     ] = None,
-    users_universe: Annotated[
+    user_list: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The same for users.")
     ] = None,
 ) -> "IdLists":
     """Public id lists of a training."""
     from taciturn.data.id_lists import IdLists
 
-    return IdLists(users=users_universe, items=items_universe)
+    return IdLists(users=user_list, items=item_list)
 
 
 def output_options(

@@ -114,11 +114,11 @@ CATALOG: dict[str, Entry] = {
             "unit": _UNIT,
             "factors": _OPTIONAL_COUNT,
             "iterations": _OPTIONAL_COUNT,
-            "mask_features": _OPTIONAL_FLAG,
+            "pattern_features": _OPTIONAL_FLAG,
             "uncertainty": _FLAG,
         },
         ledgers={Unit.VALUE: _VALUE_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
-        pattern_setting="mask_features",
+        pattern_setting="pattern_features",
     ),
     "gradient": Entry(
         home="gradient:GradientSolver",

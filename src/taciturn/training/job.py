@@ -87,9 +87,7 @@ class Job:
         users_out = self.outputs.users_out if self.outputs is not None else None
         users_in_release(self.trained.solver, users_out)
         if self.unit is Unit.USER and self.lists.users is not None:
-            raise InvalidParameter(
-                "unit user releases no list of users; leave out --users-universe"
-            )
+            raise InvalidParameter("unit user releases no list of users; leave out --user-list")
         if self.lists.items is not None and self.reading.item_id_type is not None:
             raise InvalidParameter(
                 "the item list decides the type of item ids; leave out --item-id-type"
@@ -185,16 +183,17 @@ class Job:
         roles = [
             role
             for role, path, is_listed in (
-                ("users", self.lists.users, self.unit is Unit.RATING),
-                ("items", self.lists.items, self.unit is not Unit.VALUE),
+                ("user", self.lists.users, self.unit is Unit.RATING),
+                ("item", self.lists.items, self.unit is not Unit.VALUE),
             )
             if path is None and is_listed
         ]
         if roles:
-            options = ", ".join(f"--{role}-universe" for role in roles)
+            names = " and ".join(f"{role}s" for role in roles)
+            options = " and ".join(f"--{role}-list FILE" for role in roles)
             note(
-                f"the list of {' and '.join(roles)} is taken from the ratings and treated as "
-                f"public; if it is not, list all there are: {options}"
+                f"the list of {names} is taken from the ratings and treated as public; if it is "
+                f"not public, pass {options}"
             )
 
     def _say_left_out(self, trained: Trained, outputs: Outputs, note: Say) -> None:

@@ -23,7 +23,7 @@ from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.solvers.als.inference import begin_factors, next_features
 from taciturn.solvers.als.layout import Layout, usual_factors
-from taciturn.solvers.als.pattern_features import pattern_features
+from taciturn.solvers.als.pattern_features import compute_pattern_features
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.als.value_state import Used
 from taciturn.solvers.catalog import make_solver
@@ -132,15 +132,15 @@ def test_deviations_follow_from_the_profiles() -> None:
 
 def test_what_the_mask_tells_is_published_and_said() -> None:
     ratings = random_ratings(1)
-    with_mask, without = fitted(ratings), fitted(ratings, mask_features=False)
-    events = with_mask.ledger.events
+    with_features, without = fitted(ratings), fitted(ratings, pattern_features=False)
+    events = with_features.ledger.events
     assert isinstance(events[-1], PatternRelease)
-    certificate = Certificate.from_ledger(with_mask.ledger, 1e-5)
+    certificate = Certificate.from_ledger(with_features.ledger, 1e-5)
     assert "inside the profiles" in certificate.to_text()
     assert not any(isinstance(event, PatternRelease) for event in without.ledger.events)
     assert "profiles" not in "".join(Certificate.from_ledger(without.ledger, 1e-5).not_hidden)
     assert without.model.users.factors.shape[1] == usual_factors(30, 20, len(ratings))
-    assert with_mask.model.users.factors.shape[1] > without.model.users.factors.shape[1]
+    assert with_features.model.users.factors.shape[1] > without.model.users.factors.shape[1]
 
 
 def test_the_mask_helps_where_it_tells_something() -> None:
@@ -152,8 +152,10 @@ def test_the_mask_helps_where_it_tells_something() -> None:
     values = np.where(likes[rows, columns], 4, 2) + random.integers(-1, 2, rows.size)
     frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values.astype(float)})
     train, test = random_split(load(frame, scale="1:5:1"), 0.1, seed=1)
-    with_mask, without = (rmse(fitted(train, mask_features=mask), test) for mask in (True, False))
-    assert with_mask < without - 0.1 and with_mask < 1.0
+    with_features, without = (
+        rmse(fitted(train, pattern_features=used), test) for used in (True, False)
+    )
+    assert with_features < without - 0.1 and with_features < 1.0
 
 
 @pytest.mark.parametrize(("users", "items"), [(1, 1), (1, 5), (5, 1), (2, 2), (3, 40)])
@@ -161,14 +163,14 @@ def test_tiny_sets_are_no_trouble(users: int, items: int) -> None:
     rows, columns = (each.ravel() for each in np.indices((users, items)))
     frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.full(rows.size, 3.0)})
     for mask in (True, False):
-        fit = fitted(load(frame, scale="1:5:1"), mask_features=mask, uncertainty=True)
+        fit = fitted(load(frame, scale="1:5:1"), pattern_features=mask, uncertainty=True)
         predicted = fit.owner_model.predict_rows(rows.astype(np.int32), columns.astype(np.int32))
         assert np.isfinite(predicted).all() and np.abs(predicted - 3).max() < 2.1
 
 
 def test_pattern_features_are_standardised_and_blind_to_values() -> None:
     ratings = random_ratings(2, users=60, items=30)
-    users, items = pattern_features(ratings.pattern, 6)
+    users, items = compute_pattern_features(ratings.pattern, 6)
     assert users.shape == (60, 6) and items.shape == (30, 6)
     for features, side in ((users, ratings.by_user), (items, ratings.by_item)):
         weights = np.diff(side.starts) / len(ratings)
@@ -180,7 +182,7 @@ def test_pattern_features_are_standardised_and_blind_to_values() -> None:
         assert np.allclose(weights @ back, 0, atol=0.1)
         assert np.allclose(weights @ back**2, 1, atol=0.2)
     ones = ratings.to_frame().with_columns(rating=pl.lit(1.0))
-    again = pattern_features(load(ones, scale="1:5:1").pattern, 6)
+    again = compute_pattern_features(load(ones, scale="1:5:1").pattern, 6)
     assert np.array_equal(users, again[0]) and np.array_equal(items, again[1])
 
 
@@ -190,7 +192,7 @@ def test_pattern_features_are_the_same_each_time() -> None:
     for keep in (rows >= 0, rows % 5 == columns % 5):
         frame = pl.DataFrame({"user_id": rows[keep], "item_id": columns[keep], "rating": 3.0})
         pattern = load(frame, scale="1:5:1").pattern
-        first, second = (pattern_features(pattern, 8) for _ in range(2))
+        first, second = (compute_pattern_features(pattern, 8) for _ in range(2))
         assert all(np.array_equal(one, two) for one, two in zip(first, second, strict=True))
         assert np.isfinite(first[0]).all() and np.isfinite(first[1]).all()
 
@@ -202,7 +204,7 @@ def test_groups_in_the_pattern_are_found() -> None:
     together = (rows % 2) == (columns % 2)
     rows, columns = rows[together], columns[together]
     frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.ones(rows.size)})
-    users, items = pattern_features(load(frame, scale="1:5:1").pattern, 4)
+    users, items = compute_pattern_features(load(frame, scale="1:5:1").pattern, 4)
     for features in (users, items):
         signs = np.sign(features[:, 1]) * np.where(np.arange(len(features)) % 2, 1, -1)
         assert abs(signs.sum()) == len(features)
@@ -248,7 +250,7 @@ def test_weights_go_where_something_can_be_learnt() -> None:
     [
         ({"factors": 1000}, "factors"),
         ({"iterations": 100}, "iterations"),
-        ({"mask_features": "yes"}, "mask_features"),
+        ({"pattern_features": "yes"}, "pattern_features"),
         ({"uncertainty": 1}, "uncertainty"),
     ],
 )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from taciturn.data.pattern import Axis, Pattern
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.model import assumptions
-from taciturn.solvers.als.pattern_features import pattern_features
+from taciturn.solvers.als.pattern_features import compute_pattern_features
 from taciturn.solvers.als.value_state import AxisState, Rows, Used, ValueState
 from taciturn.solvers.contract import PublicFacts, Seeds
 from taciturn.solvers.descent import rating_scale_factor
@@ -48,7 +48,7 @@ class Layout:
         both = {axis: np.empty((len(pattern.along(axis)), 0)) for axis in Axis}
         if has_pattern_features:
             most = min(_REGRESSORS, max(_COLUMNS, min(users, items) // 50))
-            both[Axis.USERS], both[Axis.ITEMS] = pattern_features(pattern, most)
+            both[Axis.USERS], both[Axis.ITEMS] = compute_pattern_features(pattern, most)
         self.pattern_features = {axis: found[:, :_COLUMNS] for axis, found in both.items()}
         self.regressors = {
             axis: np.column_stack([np.ones(len(found)), found]) for axis, found in both.items()

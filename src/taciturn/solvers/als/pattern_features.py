@@ -21,7 +21,7 @@ _NOTHING = 1e-10
 """Vectors shorter than that are rounding errors."""
 
 
-def pattern_features(pattern: RatingPattern, count: int) -> tuple[Rows, Rows]:
+def compute_pattern_features(pattern: RatingPattern, count: int) -> tuple[Rows, Rows]:
     """At most `count` features of each user and of each item, most informative first.
 
     The first is the logarithm of the number of ratings, the others are singular vectors of

@@ -38,7 +38,7 @@ class AlsSolver(Solver):
     iterations
         Rounds of queries; the budget is divided among them. 8 under `value` when omitted, and some
         dozens under other units.
-    mask_features
+    pattern_features
         Whether to use features of the rating pattern, which profiles then publish; only under
         `value`, and there by default.
     uncertainty
@@ -53,7 +53,7 @@ class AlsSolver(Solver):
     unit: Unit = Unit.VALUE
     factors: int | None = None
     iterations: int | None = None
-    mask_features: bool | None = None
+    pattern_features: bool | None = None
     uncertainty: bool = False
 
     def __post_init__(self) -> None:
@@ -65,13 +65,13 @@ class AlsSolver(Solver):
                 continue
             if validate.positive_integer(name, value, "the default suits most") > most:
                 raise InvalidParameter(f"{name} must be at most {most}, got {value:,}")
-        if self.mask_features is not None and not isinstance(self.mask_features, bool):
-            raise InvalidParameter("mask_features must be true or false")
+        if self.pattern_features is not None and not isinstance(self.pattern_features, bool):
+            raise InvalidParameter("pattern_features must be true or false")
         if not isinstance(self.uncertainty, bool):
             raise InvalidParameter("uncertainty must be true or false")
-        if self.unit is not Unit.VALUE and self.mask_features:
+        if self.unit is not Unit.VALUE and self.pattern_features:
             raise InvalidParameter(
-                f"unit {self.unit} protects the rating pattern: mask_features would publish it"
+                f"unit {self.unit} protects the rating pattern: pattern_features would publish it"
             )
         if self.unit is not Unit.VALUE and self.uncertainty:
             raise InvalidParameter("uncertainty is supported under unit value only")
@@ -88,7 +88,7 @@ class AlsSolver(Solver):
         return ValueAlgorithm(
             facts,
             budget,
-            Layout(facts, self.factors, self.mask_features is not False),
+            Layout(facts, self.factors, self.pattern_features is not False),
             rounds=self.iterations or ROUNDS,
             has_variances=self.uncertainty,
             threads=threads,
