@@ -43,7 +43,7 @@ def test_demo_is_whole_and_quick(taciturn: Command) -> None:
     result = taciturn("demo", timeout=120)
     assert time.monotonic() - start < 60
     assert result.returncode == 0 and result.stderr == ""
-    for phrase in ("non-private", "owner's view", "Privacy certificate: proven", "user 42"):
+    for phrase in ("non-private", "owner-only", "Privacy certificate: proven", "user 42"):
         assert phrase in result.stdout
 
 

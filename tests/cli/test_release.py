@@ -40,7 +40,7 @@ def test_verify_finds_a_change(taciturn: Command, release: Path) -> None:
     file.write_bytes(bytes(content))
     result = taciturn("verify", release, "--json")
     assert result.returncode == 1 and not json.loads(result.stdout)["passed"]
-    assert "items.parquet was changed" in result.stdout and "did not pass" in result.stderr
+    assert "items.parquet was changed" in result.stdout and "failed verification" in result.stderr
     refused = taciturn("recommend", release, "--user", 1)
     assert refused.returncode == 1 and "changed" in refused.stderr
 

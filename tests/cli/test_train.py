@@ -183,7 +183,7 @@ def test_errors_are_the_owners_view(taciturn: Command, tmp_path: Path) -> None:
     assert document["rmse_view"] == "owner"
     assert document["rmse_train"] > 0.5 and 0.5 < document["rmse_test"] < 2
     shown = taciturn(*arguments, "-o", tmp_path / "b").stdout
-    assert len(re.findall(r"rmse \w+ +[\d.]+ +owner's view", shown)) == 2
+    assert len(re.findall(r"rmse \w+ +[\d.]+ +owner-only", shown)) == 2
 
 
 def test_a_dry_run_releases_nothing(taciturn: Command, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The command line: each command calls the library and holds no logic of its own."""
+"""Command line. Each command calls the library and holds no logic of its own."""
 
 from taciturn.cli.app import main
 

@@ -1,6 +1,6 @@
-"""The `taciturn` command and how it fails.
+"""The `taciturn` command: subcommands, error handling and exit codes.
 
-Exit codes: 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted.
+Exit codes: 0 success, 1 a check failed, 2 invalid usage or input, 130 interrupted.
 """
 
 import os
@@ -20,8 +20,8 @@ app = typer.Typer(
     name="taciturn",
     no_args_is_help=True,
     add_completion=False,
-    help="Recommenders trained under differential privacy, released with a certificate anybody "
-    "can check.",
+    help="Recommenders trained under differential privacy, released with a certificate that "
+    "anyone can verify.",
     epilog="Start with: taciturn demo",
 )
 app.add_typer(audit.app, name="audit")
@@ -63,7 +63,9 @@ def _version(asked: bool) -> None:
 def _root(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -75,7 +77,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run the command line and return its exit code; errors become one line on stderr."""
+    """Exit code of one call of the command line; errors are printed as one line on stderr."""
     command = typer.main.get_command(app)
     prepare()
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
@@ -83,7 +85,7 @@ def run(arguments: list[str] | None = None) -> int:
         result = command.main(args=arguments, prog_name="taciturn", standalone_mode=False)
         if sys.stdout is not None:
             sys.stdout.flush()
-        if result == INTERRUPTED:  # typer turns an interrupt into its exit code
+        if result == INTERRUPTED:  # typer turns an interrupt into this exit code
             fail("interrupted")
         return result if isinstance(result, int) else 0
     except _UsageError as error:
@@ -100,20 +102,20 @@ def run(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
     except OSError as error:
         fail(f"cannot write the output: {error.strerror}")
-        # What is left in the buffer has nowhere to go.
+        # Discard the rest of the buffer: there is nowhere to write it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 2
 
     except Exception as error:
         if os.environ.get("TACITURN_DEBUG"):
             raise
-        # What went wrong may hold a private value; its kind does not.
-        fail(f"internal error ({type(error).__name__}); set TACITURN_DEBUG=1 to see where")
+        # The message may contain a private value; the exception type does not.
+        fail(f"internal error ({type(error).__name__}); set TACITURN_DEBUG=1 for the traceback")
         return 2
 
 
 def _explain(error: Any) -> None:
-    """Say in one line what is wrong with the call, and where to read on."""
+    """Print a usage error as one line that names the relevant --help."""
     message = " ".join(error.format_message().split())
     if type(error).__name__ == "NoArgsIsHelpError":
         return  # the help was printed already

@@ -1,4 +1,4 @@
-"""`taciturn audit`: attack a training configuration and say what an attacker really gains."""
+"""`taciturn audit`: attacks on a training configuration, and lower bounds on its leakage."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Attack a training: a lower bound on what leaks, with confidence. An audit can show that "
-    "a claim is violated, never that something is private.",
+    help="Attack a training configuration and report a lower bound on its privacy loss. An audit "
+    "can show that a claim is violated, but never that a release is private.",
     epilog="Example: taciturn audit two-worlds --solver gradient",
 )
 
-ATTACKED = "What is attacked"
+ATTACKED = "Attacked configuration"
 
-Confidence = Annotated[float, number_option("Confidence of every lower bound.")]
+Confidence = Annotated[float, number_option("Confidence level of each lower bound.")]
 
 
 @dataclass(frozen=True)
 class Shown:
-    """Where the result of an audit is shown: files in a folder if there is one, and stdout."""
+    """Destination of an audit's result: stdout, and files in a folder if one is given."""
 
     folder: Path | None
     is_json: bool
 
     def show(self, result: "Result") -> None:
-        """Write and print the result; exit code 1 if the claim is violated."""
+        """Write and print the result; exit with code 1 if the claim is violated."""
         from taciturn.audit.report import check_rows, rows, weakness, write_report
         from taciturn.audit.verdict import OWNER, Verdict
 
@@ -72,24 +72,27 @@ def configuration_options(
     *,
     solver: Annotated[
         str | None,
-        typer.Option(rich_help_panel=ATTACKED, help="One of {private_solvers}. Default: als."),
+        typer.Option(
+            rich_help_panel=ATTACKED,
+            help="Solver to attack: one of {private_solvers}. Default: als.",
+        ),
     ] = None,
     unit: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=ATTACKED,
-            help="What is claimed to be hidden: value (the default), rating or user.",
+            help="Claimed privacy unit: value, rating or user. Default: value.",
         ),
     ] = None,
     epsilon: Annotated[
         float | None,
         number_option(
-            "Overall ε; 20 for two-worlds, 5 for one-run and attack, 1 for the paper when omitted.",
+            "Overall ε. Default: 20 for two-worlds, 5 for one-run and attack, 1 for solver paper.",
             panel=ATTACKED,
         ),
     ] = None,
     delta: Annotated[
-        float | None, number_option("Overall δ; 1e-5 when omitted.", panel=ATTACKED)
+        float | None, number_option("Overall δ. Default: 1e-5.", panel=ATTACKED)
     ] = None,
     model: dict[str, Any],
     like: Annotated[
@@ -97,7 +100,8 @@ def configuration_options(
         typer.Option(
             metavar="RELEASE",
             rich_help_panel=ATTACKED,
-            help="Take solver, settings, ε and δ from a release, in place of the options above.",
+            help="Take the solver, its settings, ε and δ from this release instead of the options "
+            "above.",
         ),
     ] = None,
 ) -> "Configuration":
@@ -115,12 +119,12 @@ def ratings_options(
     source: Annotated[
         str | None,
         typer.Argument(
-            help="Real ratings, as for taciturn train; a small worst case when omitted."
+            help="Real ratings, as for taciturn train. Default: a small worst-case dataset."
         ),
     ] = None,
     reading: "ReadingOptions",
 ) -> "Reader | None":
-    """Reads the source when it is called; None without one."""
+    """Function that reads the source; None if no source is given."""
     return None if source is None else partial(read, source, reading)
 
 
@@ -131,13 +135,13 @@ def shown_options(
             "-o",
             "--output",
             metavar="DIR",
-            help="For a page with the trade-off curve, a drawing and JSON; two-worlds keeps there "
-            "what was run, so that the same command goes on.",
+            help="Output directory for an HTML page with the trade-off curve, a plot and JSON. "
+            "two-worlds also caches finished runs here; rerun the command to resume.",
         ),
     ] = None,
     json: Json = False,
 ) -> "Shown":
-    """Where the result is shown; raises if it cannot be drawn."""
+    """Destination of the result; raises if a plot is needed and matplotlib is missing."""
     from taciturn._internal.optional import require
 
     if output is not None:
@@ -158,26 +162,39 @@ def two_worlds(
     *,
     configuration: "Configuration",
     ratings: "Reader | None",
-    runs: Annotated[int, count_option("Runs in each world that count.")] = 1000,
+    runs: Annotated[int, count_option("Evaluated runs on each of the two datasets.")] = 1000,
     view: Annotated[
-        str, typer.Option(help="What the attacker sees: transcript (all releases) or release.")
+        str,
+        typer.Option(
+            help="Outputs that the attacker sees: transcript (all noisy answers) or release."
+        ),
     ] = "transcript",
     confidence: Confidence = 0.95,
     user: Annotated[
-        str | None, typer.Option(help="Whose rating differs, or who does, in real data.")
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="With real ratings: user whose rating (or, with --unit user, all ratings) differs "
+            "between the datasets.",
+        ),
     ] = None,
-    item: Annotated[str | None, typer.Option(help="Of which item.")] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="With real ratings: item whose rating differs."),
+    ] = None,
     to: Annotated[
         float | None,
-        number_option("What it becomes; the end of the scale that is further off when omitted."),
+        number_option("New value of that rating. Default: the end of the scale farther from it."),
     ] = None,
-    jobs: Annotated[int | None, count_option("Processes; all processors when omitted.")] = None,
+    jobs: Annotated[
+        int | None, count_option("Number of processes. Default: one for each processor.")
+    ] = None,
     shown: "Shown",
 ) -> None:
-    """Run many trainings in each of two neighbouring worlds, and tell them apart.
+    """Train many times on each of two neighbouring datasets and try to tell them apart.
 
-    The noise is real. The verdict compares the whole measured trade-off of false alarms and misses
-    with the claimed curve; exit code 1 says that the claim is violated.
+    The noise is real. The verdict compares the whole measured trade-off between false positives and
+    false negatives with the claimed curve. Exit code 1 means that the claim is violated.
     """
     from taciturn._internal import validate
     from taciturn.audit.configuration import choose_case
@@ -186,8 +203,8 @@ def two_worlds(
     plan = Plan(runs=runs, view=validate.choice("view", view, View), confidence=confidence)
     case = choose_case(configuration, ratings, user=user, item=item, to=to)
     note(
-        f"single runs are checked first; then come {2 * (plan.runs + plan.preparation):,} "
-        f"trainings, {2 * plan.preparation:,} of them to fix the attack"
+        f"checking single runs first, then training {2 * (plan.runs + plan.preparation):,} times "
+        f"({2 * plan.preparation:,} of them to choose the attack)"
     )
     try:
         with iterations_bar("checks") as checks, cells_bar("trainings") as cells:
@@ -196,7 +213,7 @@ def two_worlds(
             )
     except KeyboardInterrupt:
         if shown.folder is not None:
-            note("interrupted; the same command goes on")
+            note("interrupted; rerun the command to resume")
         raise
     shown.show(result)
 
@@ -211,10 +228,10 @@ def one_run(
     *,
     configuration: "Configuration",
     ratings: "Reader | None",
-    canaries: Annotated[int, count_option("Ratings that coins decide, at most.")] = 1000,
+    canaries: Annotated[int, count_option("Maximum number of canary ratings.")] = 1000,
     guesses: Annotated[
         int | None,
-        count_option("Coins that the attacker guesses; what suits the claim when omitted."),
+        count_option("Number of coins that the attacker guesses. Default: chosen from the claim."),
     ] = None,
     confidence: Confidence = 0.95,
     threads: Threads = None,
@@ -222,8 +239,8 @@ def one_run(
 ) -> None:
     """Train once with many canary ratings, each flipped by a secure coin, and guess the coins.
 
-    One training instead of thousands: for configurations that take long. The bound is looser than
-    that of two worlds.
+    One training instead of thousands, for slow configurations. The bound is looser than that of
+    two-worlds.
     """
     from taciturn.audit.configuration import choose_targets
     from taciturn.audit.one_run import audit_one_run
@@ -250,19 +267,19 @@ def attack_release(
         str | None,
         typer.Option(
             metavar="LOW:HIGH",
-            help="The two values that a target may have; the ends of the scale when omitted.",
+            help="The two possible values of a target rating. Default: the ends of the scale.",
         ),
     ] = None,
-    targets: Annotated[int, count_option("Ratings that coins decide, at most.")] = 1000,
-    shadows: Annotated[int, count_option("Pairs of trainings of the attacker's own.")] = 2,
+    targets: Annotated[int, count_option("Maximum number of target ratings.")] = 1000,
+    shadows: Annotated[int, count_option("Pairs of shadow trainings that the attacker runs.")] = 2,
     confidence: Confidence = 0.95,
     threads: Threads = None,
     shown: "Shown",
 ) -> None:
-    """Show what somebody who has a release infers about single ratings.
+    """Measure how well an attacker with a release infers single ratings.
 
-    About their values, or under unit rating whether they are there. Hits and false alarms are shown
-    beside the most that the certificate allows.
+    The attacker guesses values or, under unit rating, whether a rating exists. True-positive and
+    false-positive rates are shown next to the bound that the certificate implies.
     """
     from taciturn.audit.attack import attack
     from taciturn.audit.configuration import choose_targets
@@ -283,5 +300,7 @@ def _values(text: str | None) -> tuple[float | None, float | None]:
     try:
         low, high = (float(each) for each in text.split(":"))
     except ValueError:
-        raise typer.BadParameter(f"expected two numbers such as 1:5, got {text[:40]!r}") from None
+        raise typer.BadParameter(
+            f"--values needs two numbers such as 1:5, got {text[:40]!r}"
+        ) from None
     return low, high

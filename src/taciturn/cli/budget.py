@@ -1,4 +1,4 @@
-"""`taciturn budget`: what releases cost, and how much noise a budget needs."""
+"""`taciturn budget`: privacy cost of releases, and noise calibration for a budget."""
 
 from dataclasses import asdict
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -12,7 +12,7 @@ from taciturn.cli.options import Delta, Json, Plot, count_option, number_option
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="What do releases cost, and how much noise does a budget need? Reads no private data.",
+    help="Compute the privacy cost of releases, or the noise for a budget. Reads no private data.",
     epilog="Example: taciturn budget calibrate --epsilon 1 --delta 1e-5",
 )
 
@@ -22,17 +22,17 @@ app = typer.Typer(
     "--delta 1e-5"
 )
 def paper(
-    epsilon_i: Annotated[float, number_option("ε of one iteration, in (0, 1).")],
+    epsilon_i: Annotated[float, number_option("ε of one iteration, between 0 and 1.")],
     delta_i: Annotated[float, number_option("δ of one iteration; the paper uses 0.01.")],
     iterations: Annotated[int, count_option("Number of iterations J.")],
     delta: Delta = 1e-5,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Account for the paper's noise: its own ε beside the exact one.
+    """Compute the overall ε of the paper's noise: the paper's own formula next to the exact value.
 
-    The numbers hold for a mechanism whose sensitivity is bounded at every step. The paper's own
-    algorithm is not one, so for it they are claims.
+    Both hold for a mechanism whose sensitivity is bounded at every step. The paper's algorithm has
+    no such bound, so for it they are only claims.
     """
     from taciturn.accounting.accounts import account, steps_of
     from taciturn.accounting.paper import paper_account
@@ -63,37 +63,39 @@ def compose(
         list[Path] | None,
         typer.Argument(
             metavar="[RELEASE]...",
-            help="Release folders, certificates or ledger files of the same data.",
+            help="Release folders, certificates or ledger files, all from the same data.",
             show_default=False,
         ),
     ] = None,
     noise_multiplier: Annotated[
         list[float] | None,
-        number_option("Noise scale / sensitivity; may be repeated."),
+        number_option("Noise scale / sensitivity. May be repeated."),
     ] = None,
     count: Annotated[
         list[int] | None,
-        count_option("How many releases have that noise; once for each multiplier."),
+        count_option("Number of releases with that noise, once per multiplier. Default: 1 each."),
     ] = None,
     delta: Delta = 1e-5,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Add up what several releases cost together.
+    """Compose several releases and compute their total privacy cost.
 
-    Give either noise multipliers with counts, or releases of the same data. Costs add up for noise
-    scales fixed in advance, or capped in total in advance.
+    Pass either noise multipliers with counts, or releases of the same data. Composition requires
+    noise scales, or a cap on their total cost, fixed in advance.
     """
     from taciturn.errors import InvalidParameter
 
     if bool(releases) == bool(noise_multiplier):
         raise InvalidParameter(
-            "give either releases or --noise-multiplier with --count; see taciturn budget compose "
+            "pass either releases or --noise-multiplier with --count; see taciturn budget compose "
             "--help"
         )
     if releases:
         if count:
-            raise InvalidParameter("--count goes with --noise-multiplier, not with releases")
+            raise InvalidParameter(
+                "--count applies to --noise-multiplier, not to releases; leave it out"
+            )
         _compose_releases(releases, delta, plot, json)
     else:
         _compose_multipliers(noise_multiplier or [], count, delta, plot, json)
@@ -101,13 +103,13 @@ def compose(
 
 @app.command(epilog="Example: taciturn budget calibrate --epsilon 1 --delta 1e-5 --count 100")
 def calibrate(
-    epsilon: Annotated[float, number_option("Overall ε that must not be exceeded.")],
+    epsilon: Annotated[float, number_option("Overall ε of the budget.")],
     delta: Delta = 1e-5,
-    count: Annotated[int, count_option("Over how many equal releases it is spent.")] = 1,
+    count: Annotated[int, count_option("Number of equal releases that share the budget.")] = 1,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Find the least noise that keeps a budget; rounded towards more noise."""
+    """Compute the smallest noise that stays within a budget, rounded up."""
     from taciturn.accounting.accounts import steps_of
     from taciturn.accounting.budget import Budget
     from taciturn.accounting.calibration import noise_multiplier
@@ -143,7 +145,7 @@ def _compose_multipliers(
     counts = counts or [1] * len(multipliers)
     if len(counts) != len(multipliers):
         raise InvalidParameter(
-            f"give one --count for each --noise-multiplier, got {len(counts)} and "
+            f"pass one --count for each --noise-multiplier, got {len(counts)} and "
             f"{len(multipliers)}"
         )
     ratios = [steps_of(*pair) for pair in zip(multipliers, counts, strict=True)]
@@ -203,7 +205,7 @@ def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: 
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Return the table of a document with the fields of `Accounts`."""
+    """Table rows of a document with the fields of `Accounts`."""
     from taciturn.accounting.accounts import ACCOUNTANTS
 
     remarks = {"mu": "total Gaussian-DP parameter"} | {
@@ -213,12 +215,12 @@ def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _shown(value: float) -> str:
-    """Return a number to nearest, with digits that fit its size."""
+    """Number rounded to nearest, with digits that fit its size."""
     return f"{value:.6f}" if 1e-3 <= value < 1e9 else f"{value:.6g}"
 
 
 def rounded(value: float, direction: str) -> str:
-    """Return a positive number with ten significant digits, rounded in one direction."""
+    """Positive number with ten significant digits, rounded in the given direction."""
     digits = Context(prec=10, rounding=direction).create_decimal(value)
     return f"{digits.normalize():f}"
 

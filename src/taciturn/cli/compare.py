@@ -1,4 +1,4 @@
-"""`taciturn compare`: accuracy against privacy, solvers side by side."""
+"""`taciturn compare`: accuracy of several solvers at several privacy budgets."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,17 +23,21 @@ def compare(
             "-o",
             "--output",
             metavar="DIR",
-            help="For table, plot and page; keeps what was run, so that the same command goes on.",
+            help="Output directory for table, plot and page. Finished runs are cached here; rerun "
+            "the command to resume.",
         ),
     ],
     epsilons: Annotated[
-        str, typer.Option(metavar="E,E,…", help="Overall budgets, exact for every solver.")
+        str,
+        typer.Option(
+            metavar="E,E,…", help="Overall ε values; accounting is exact for each solver."
+        ),
     ] = "1,5,10",
     solvers: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="The first is what the others are compared with; see train. Default: "
+            help="Solvers, as for taciturn train; the first is the baseline. Default: "
             "{compared_solvers}.",
         ),
     ] = None,
@@ -41,15 +45,18 @@ def compare(
         str,
         typer.Option(
             metavar="UNIT,…",
-            help="What to hide: value, rating, user. als and bias know all of them.",
+            help="Privacy units: value, rating, user. Only als and bias support all three.",
         ),
     ] = "value",
     seeds: Annotated[
-        int, count_option("Random splits; a seed fixes split and start, noise is drawn anew.")
+        int,
+        count_option(
+            "Number of random splits. A seed fixes split and initial profiles, not noise."
+        ),
     ] = 3,
-    first_seed: Annotated[int, count_option("The first seed.")] = 0,
+    first_seed: Annotated[int, count_option("First seed; the others follow consecutively.")] = 0,
     delta: Delta = 1e-5,
-    holdout: Annotated[float, number_option("Part of the ratings that is left out.")] = 0.1,
+    holdout: Annotated[float, number_option("Fraction of the ratings held out for testing.")] = 0.1,
     *,
     reading: "ReadingOptions",
     threads: Threads = None,
@@ -57,8 +64,8 @@ def compare(
 ) -> None:
     """Train several solvers at several budgets and compare their errors on held-out ratings.
 
-    All are compared on the same splits. The errors are exact and read private data: they are the
-    owner's own view, and choosing by them is not covered by any guarantee.
+    All solvers use the same splits. The errors are exact functions of private data, so they are
+    owner-only, and no guarantee covers choosing a solver by them.
     """
     from taciturn._internal import validate
     from taciturn._internal.optional import require
@@ -78,7 +85,7 @@ def compare(
     require("matplotlib.figure", extra="plots")
     left_out = [name for name in plan.solvers if name not in dict(plan.kinds)]
     if left_out:
-        note(f"left out, since they know unit value only: {', '.join(left_out)}")
+        note(f"left out because they support unit value only: {', '.join(left_out)}")
     ratings = read(source, reading)
     try:
         with cells_bar("trainings") as cells:
@@ -86,7 +93,7 @@ def compare(
                 ratings, plan, source=source, folder=output, threads=threads, progress=cells
             )
     except KeyboardInterrupt:
-        note("interrupted; the same command goes on")
+        note("interrupted; rerun the command to resume")
         raise
     files = write_comparison(output, comparison)
     if json:
@@ -106,5 +113,5 @@ def _numbers(text: str) -> tuple[float, ...]:
         return tuple(float(each) for each in text.split(","))
     except ValueError:
         raise typer.BadParameter(
-            f"expected numbers with commas between them, got {text[:40]!r}"
+            f"--epsilons needs numbers separated by commas, such as 1,5,10, got {text[:40]!r}"
         ) from None

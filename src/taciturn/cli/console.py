@@ -1,4 +1,4 @@
-"""How commands speak: results on stdout, everything else on stderr."""
+"""Console output of commands: results on stdout, everything else on stderr."""
 
 import io
 import sys
@@ -13,7 +13,7 @@ def emit_json(document: dict[str, Any]) -> None:
 
 
 def say(text: str = "") -> None:
-    """Print a line for people on stdout."""
+    """Print a line of text on stdout."""
     _write(sys.stdout, text + "\n")
 
 
@@ -23,7 +23,7 @@ def warn(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark for people on stderr."""
+    """Print a remark on stderr, in one line."""
     _write(sys.stderr, f"note: {printable(text)}\n")
 
 
@@ -33,7 +33,7 @@ def fail(text: str) -> None:
 
 
 def prepare() -> None:
-    """Let output pass a terminal that lacks some characters, rather than fail on them."""
+    """Replace characters that the terminal cannot encode, instead of failing on them."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -46,14 +46,14 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 
 def printable(text: str) -> str:
-    """Escape what could move the cursor or break the line: file names may hold anything."""
+    """Text with control characters escaped: file names may contain anything."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
 
 
 def table(rows: list[tuple[str, str, str]]) -> str:
-    """Return rows of (name, value, remark) as aligned text."""
+    """Rows of (name, value, remark) as aligned text."""
     names = max(len(name) for name, _, _ in rows)
     values = max(len(value) for _, value, _ in rows)
     return "\n".join(

@@ -1,4 +1,4 @@
-"""`taciturn data`: the named sets, and the owner's view of a source."""
+"""`taciturn data`: named datasets, and owner-only statistics of a source."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Public sets of ratings, and a look at your own.",
+    help="Download public datasets, and inspect your own ratings.",
     epilog="Example: taciturn data get ml-100k",
 )
 
 
 @app.command("list", epilog="Example: taciturn data list --json")
 def list_sets(json: Json = False) -> None:
-    """List the named sets and whether their archives are here."""
+    """List the named datasets and whether their archives are downloaded."""
     from taciturn.data.named import NAMED_SETS, data_folder
     from taciturn.data.synthetic import PRESETS
 
@@ -50,10 +50,13 @@ def list_sets(json: Json = False) -> None:
 
 @app.command(epilog="Example: taciturn data get ml-100k")
 def get(
-    name: Annotated[str, typer.Argument(help="A named set; see taciturn data list.")],
+    name: Annotated[str, typer.Argument(help="Name of a dataset; see taciturn data list.")],
     json: Json = False,
 ) -> None:
-    """Download a named set into the cache, resuming and checking it; shows its licence."""
+    """Download a named dataset into the cache, verify it, and show its licence.
+
+    Resumes an interrupted download.
+    """
     from taciturn.data.named import locate, named_set
 
     known = named_set(name.partition(":")[0])
@@ -71,18 +74,22 @@ def get(
 def info(
     source: Source,
     reading: "ReadingOptions",
-    user: Annotated[str | None, typer.Option(help="Also count the ratings of this user.")] = None,
-    item: Annotated[str | None, typer.Option(help="Also count the ratings of this item.")] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="ID", help="Also count the ratings of this user.")
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(metavar="ID", help="Also count the ratings of this item.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Show exact statistics of a source: the owner's view, not for publication."""
+    """Show exact statistics of a source; owner-only, not for publication."""
     from taciturn.data.describe import describe
 
     facts = describe(read(source, reading), user=user, item=item)
     if json:
         emit_json({"source": source, "view": "owner"} | facts)
         return
-    say(f"{source}: the owner's view, exact and not for publication")
+    say(f"{source}: exact statistics (owner-only, not for publication)")
     say(table([(name.replace("_", " "), "", _shown(fact)) for name, fact in facts.items()]))
 
 

@@ -1,4 +1,4 @@
-"""`taciturn demo`: the main job on embedded synthetic ratings, start to end."""
+"""`taciturn demo`: the whole workflow on built-in synthetic ratings."""
 
 import tempfile
 from pathlib import Path
@@ -12,14 +12,19 @@ from taciturn.cli.progress import iterations_bar
 
 EPSILON, DELTA = 10.0, 1e-5
 HOLDOUT = 0.1
-ITERATIONS = 5  # fewer than the default, so that it takes seconds
+ITERATIONS = 5  # fewer than the default, so that the demo takes seconds
 USER = 42
 
 
 def demo(
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Keep the release here."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder to keep the release in. Default: the release is deleted.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -61,14 +66,14 @@ def demo(
             fit = solver.fit(held_in, budget if solver.is_private else None)
             errors[name] = rmse(fit, held_out)
         tell(
-            "1. Accuracy on held-out ratings (the owner's view; a lower error is better):",
+            "1. Accuracy on held-out ratings (owner-only; lower is better):",
             table(_accuracy(errors)),
             "",
             f"2. The release's guarantee, computed from the {len(trained.certificate.events)} "
             "releases of its ledger:",
             "",
             trained.certificate.to_text(),
-            "3. Anybody can check it. `taciturn verify` says:",
+            "3. Anyone can check it. `taciturn verify` reports:",
         )
         verdict = verify_release(place)
         tell(table([(c.name, "ok" if c.passed else "FAILED", c.detail) for c in verdict.checks]))
@@ -80,25 +85,25 @@ def demo(
         ]
         tell(
             "",
-            f"4. A third party recommends to user {USER}, from the release alone:",
+            f"4. A third party recommends items to user {USER} from the release alone:",
             table([(f"{r['rank']}.", f"{r['score']:.2f}", f"item {r['item_id']}") for r in rows]),
             "",
             f"The release is at {place}."
             if output
-            else "Keep the release with -o DIR; train on ratings of your own with taciturn train.",
+            else "Keep the release with -o DIR; train on your own ratings with taciturn train.",
         )
     if not verdict.passed:
-        raise CheckFailed("the release of the demo did not verify")
+        raise CheckFailed("the demo's release failed verification")
     if json:
         emit_json(_document(trained.certificate.to_dict(), errors, rows, verdict.passed))
 
 
 def _accuracy(errors: dict[str, float | None]) -> list[tuple[str, str, str]]:
     remarks = {
-        "non-private": "no privacy: the best to hope for",
+        "non-private": "no privacy: the best achievable error",
         "als": f"private at epsilon = {EPSILON:g}: the release",
-        "bias": f"private at epsilon = {EPSILON:g}: averages only, no taste",
-        "non-private-bias": "no privacy, averages only",
+        "bias": f"private at epsilon = {EPSILON:g}: biases only, no factors",
+        "non-private-bias": "no privacy: biases only",
     }
     return [(name, f"{errors[name]:.4f}", remark) for name, remark in remarks.items()]
 

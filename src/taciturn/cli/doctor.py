@@ -1,4 +1,4 @@
-"""`taciturn doctor`: what is installed, for bug reports."""
+"""`taciturn doctor`: installed versions, for bug reports."""
 
 from taciturn._version import __version__
 from taciturn.cli.console import emit_json, say, table
@@ -17,7 +17,7 @@ PACKAGES = (
 
 
 def doctor(json: Json = False) -> None:
-    """Report versions and what the compiled core found, for bug reports."""
+    """Report installed versions, the compiler and the instruction set, for bug reports."""
     import platform
 
     from taciturn import _core

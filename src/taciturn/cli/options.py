@@ -1,4 +1,4 @@
-"""Options that several commands share, declared once, and what hands them over as one object."""
+"""Options shared by several commands, and a decorator that groups options into one object."""
 
 import functools
 import inspect
@@ -12,7 +12,7 @@ Made = TypeVar("Made")
 
 
 def number_option(help_text: str, *, panel: str | None = None) -> Any:
-    """Return an option that takes a number; a bad one is told what was expected and what came."""
+    """Option that takes a number; the error for any other text shows what was given."""
 
     def number(text: str | float) -> float:
         try:
@@ -24,7 +24,7 @@ def number_option(help_text: str, *, panel: str | None = None) -> Any:
 
 
 def count_option(help_text: str, *names: str, panel: str | None = None) -> Any:
-    """Return an option that takes a whole number, under its own name or under `names`."""
+    """Option that takes a whole number, under its own name or under `names`."""
 
     def count(text: str | int) -> int:
         try:
@@ -38,31 +38,31 @@ def count_option(help_text: str, *names: str, panel: str | None = None) -> Any:
 
 
 Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on stdout, for machines.")
+    bool, typer.Option("--json", help="Print one JSON object on stdout instead of text.")
 ]
 Delta = Annotated[
     float,
-    number_option("Overall δ: choose it well below one over the number of people."),
+    number_option("Overall δ. Choose it well below 1 / number of users."),
 ]
 Plot = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Draw ε against iterations for all accountants (.png, .svg, .pdf). "
+        help="Plot ε against iterations for all accountants to this file (.png, .svg or .pdf). "
         "Needs the extra `plots`.",
     ),
 ]
-Threads = Annotated[int | None, count_option("Threads; all processors when omitted.")]
+Threads = Annotated[int | None, count_option("Number of threads. Default: one for each processor.")]
 
 
 def with_options(
     **groups: Callable[..., Any],
 ) -> Callable[[Callable[..., Made]], Callable[..., Made]]:
-    """Replace parameters of a command, or of a group, by groups of options.
+    """Replace parameters of a command, or of a group, with groups of options.
 
-    A group is a function whose parameters declare options and which makes one object of them. The
-    command gets that object as the parameter that has the group's name; its options stand in the
-    help where the parameter stands.
+    A group is a function whose parameters declare options and that builds one object from them. The
+    command receives that object as the parameter with the group's name. In the help, the options
+    appear at the position of that parameter.
     """
 
     def decorate(command: Callable[..., Made]) -> Callable[..., Made]:
@@ -79,7 +79,7 @@ def with_options(
                 given[name] = group(**{option: given.pop(option) for option in members[name]})
             return command(**given)
 
-        # What typer reads the options from.
+        # Typer reads the options from these.
         run.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in declared}
         return run

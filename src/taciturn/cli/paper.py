@@ -1,4 +1,4 @@
-"""`taciturn paper`: the paper's experiments again, and the gap in its proof."""
+"""`taciturn paper`: reproduction of the paper's experiments, and the gap in its proof."""
 
 import re
 import sys
@@ -17,26 +17,29 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Reproduce the figures of the paper that Taciturn starts from, and see where its proof "
+    help="Reproduce the figures of the paper that Taciturn builds on, and show where its proof "
     "fails.",
 )
 
 Figures = Annotated[
     list[str],
-    typer.Argument(metavar="N…|all", help="Figures by number, such as 4 or 1-3; or all 27."),
+    typer.Argument(
+        metavar="N…|all", help="Figure numbers, such as 4 or 1-3, or all for figures 1 to 27."
+    ),
 ]
 Output = Annotated[
-    Path, typer.Option("-o", "--output", metavar="DIR", help="Where to write; made if absent.")
+    Path,
+    typer.Option("-o", "--output", metavar="DIR", help="Output directory; created if missing."),
 ]
 Protocol = Annotated[
     str,
     typer.Option(
-        help="as-run: as the experiments were, recovered from the figures; as-printed: Algorithm 1 "
-        "as the paper has it."
+        help="as-run: the experiments as they were run, inferred from the figures; as-printed: "
+        "Algorithm 1 as printed in the paper."
     ),
 ]
 Jobs = Annotated[
-    int | None, count_option("Trainings at a time; one for each processor when omitted.")
+    int | None, count_option("Number of parallel trainings. Default: one for each processor.")
 ]
 
 
@@ -45,29 +48,29 @@ def settings_options(
     stop: Annotated[
         str,
         typer.Option(
-            help="When runs end: at the paper's own number of iterations, or by the stopping rule "
-            "that comes closest to it: paper, rule."
+            help="When runs stop. paper: after the paper's number of iterations; rule: by the "
+            "stopping rule that comes closest to it."
         ),
     ] = "paper",
     seeds: Annotated[
-        int, count_option("Runs of each point, with consecutive seeds; means are drawn.")
+        int, count_option("Runs for each point, with consecutive seeds; their mean is plotted.")
     ] = 1,
     first_seed: Annotated[
         int | None,
         count_option(
-            "First public seed, of the start; when omitted 0, or in figures 1 and 4 starts that "
-            "begin to fall when the paper's do."
+            "First public seed of the initial profiles. Default: 0, or in figures 1 and 4 seeds "
+            "whose error starts to fall when the paper's does."
         ),
     ] = None,
     max_factors: Annotated[
         int | None,
         count_option(
-            "Longest profiles k, at least 4; 60 when omitted, no limit where only times are "
-            "measured."
+            "Maximum number of factors k, at least 4. Default: 60, or no maximum where only times "
+            "are measured."
         ),
     ] = None,
 ) -> "Settings":
-    """How figures are run again."""
+    """Settings of the reproduced figures."""
     from taciturn.reproduction.figures import Settings
 
     return Settings(
@@ -88,14 +91,14 @@ def figure(
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Run the experiments of figures again and draw them with the paper's own points.
+    """Reproduce the experiments of figures and plot them with the paper's own points.
 
-    Figures 1, 4, 7, … 25 are of MovieLens-1M, 2, 5, … 26 of a slice of the Netflix Prize, 3, 6, …
-    27 of anime; 10-12 and 22-24 need no training, 16-18 measure times, 4 takes two or three
-    minutes on two processors, all some hours.
+    Figures 1, 4, 7, … 25 use MovieLens-1M, 2, 5, … 26 a slice of the Netflix Prize, and 3, 6, … 27
+    anime. Figures 10-12 and 22-24 need no training; 16-18 measure times. On two processors, figure
+    4 takes two or three minutes and all figures take some hours.
 
-    What was run is kept in the cache (TACITURN_CACHE): an interrupted command goes on where it was,
-    and figures share their runs. Errors are exact, on public sets.
+    Finished runs are cached (TACITURN_CACHE): rerun an interrupted command to resume, and figures
+    share their runs. Errors are exact and come from public datasets.
     """
     results = _run(_numbers(numbers), output, settings, jobs)
     if json:
@@ -113,7 +116,7 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[N…|all]",
-            help="Figures to run first; when omitted, the page has those that are in DIR.",
+            help="Figures to reproduce first. Default: none; the page shows the figures in DIR.",
         ),
     ] = None,
     *,
@@ -121,10 +124,10 @@ def report(
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Write report.html: one page with all figures in DIR, how far they are off, and what it means.
+    """Write report.html: all figures in DIR, their deviations from the paper, and conclusions.
 
-    What taciturn paper leak left in DIR is on it too. The options are those of taciturn paper
-    figure, for figures that are run first.
+    The page includes the results of taciturn paper leak in DIR. The options are those of taciturn
+    paper figure and apply to figures that are reproduced first.
     """
     from taciturn.reproduction.report import write_report
     from taciturn.reproduction.reproduce import read_reproduced
@@ -142,17 +145,19 @@ def report(
 @app.command(epilog="Example: taciturn paper leak --histories 32 -o figures")
 def leak(
     dataset: Annotated[
-        str, typer.Option(metavar="NAME", help="A named set; see taciturn data list.")
+        str, typer.Option(metavar="NAME", help="Name of a dataset; see taciturn data list.")
     ] = "ml-1m",
     item: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ID",
-            help="An item whose rating changes; repeatable. When omitted, the most-rated one and "
-            "two of middling popularity.",
+            help="Item whose rating changes. May be repeated. Default: the most-rated item and two "
+            "of medium popularity.",
         ),
     ] = None,
-    histories: Annotated[int, count_option("Simulated runs in each world.")] = 32,
+    histories: Annotated[
+        int, count_option("Simulated transcripts from each of the two datasets.")
+    ] = 32,
     epsilon_i: Annotated[float, number_option("ε of one iteration.")] = 0.4,
     iterations: Annotated[int, count_option("Number of iterations J.")] = 300,
     protocol: Protocol = "as-printed",
@@ -160,17 +165,20 @@ def leak(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="DIR", help="Write leak.png, .svg and .json there too."
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder for leak.png, .svg and .json. Default: write no files.",
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show that the paper's privacy theorem is false: what it claims beside what is true.
+    """Show that the paper's privacy theorem is false: the claimed privacy loss and the true one.
 
-    First the exact counterexample with four users, for the final profiles alone. Then real ratings:
-    one is changed, runs are simulated in both worlds, and what somebody learns about the change who
-    knows the start and sees the user profiles after every iteration is compared with the claim,
-    whose proof covers them. The same is measured on `gradient`. Takes some minutes.
+    First comes the exact counterexample with four users, for the final profiles alone. Then one
+    real rating is changed and runs are simulated on both neighbouring datasets. The attacker knows
+    the initial profiles and sees the user profiles after every iteration, which the theorem's proof
+    covers. The same is measured for `gradient`. Takes some minutes.
     """
     from taciturn._internal.files import prepare_folder
     from taciturn._internal.optional import require
@@ -187,7 +195,7 @@ def leak(
     if output is not None:
         require("matplotlib.figure", extra="plots")
         prepare_folder(output)
-    with iterations_bar("histories") as progress:
+    with iterations_bar("transcripts") as progress:
         found = measure_leak(settings, jobs=jobs, progress=progress)
     document = found.to_dict()
     if output is not None:
@@ -205,18 +213,19 @@ def _say_leak(leak: dict[str, Any]) -> None:
     say("Four users, one item, two iterations, the final profiles alone (exact):")
     for each in case["cases"]:
         say(
-            f"  claimed epsilon {each['claimed_epsilon']:.4f}, truly {each['true_epsilon']:.4f}, "
+            f"  claimed epsilon {each['claimed_epsilon']:.4f}, true {each['true_epsilon']:.4f}, "
             f"at delta = {each['delta']:g}"
         )
     say()
     say(
         f"{leak['dataset']}, {leak['iterations']} iterations at epsilon_i = "
-        f"{leak['epsilon_i']:g} ({leak['protocol']}), {leak['histories']} histories in each world."
+        f"{leak['epsilon_i']:g} ({leak['protocol']}), {leak['histories']} transcripts from each of "
+        "two neighbouring datasets."
     )
     say(
         f"The theorem's proof gives delta = {leak['claimed_delta']:g} at epsilon = "
-        f"{leak['claimed_epsilon']:.4f} for whoever knows the start and sees the user profiles "
-        "after every iteration. Measured there:"
+        f"{leak['claimed_epsilon']:.4f} against an attacker who knows the initial profiles and "
+        "sees the user profiles after every iteration. Measured delta at that epsilon:"
     )
     rows = [
         (
@@ -226,23 +235,23 @@ def _say_leak(leak: dict[str, Any]) -> None:
                 f"at least {each['delta_at_claim_lower']:.4f} with {leak['confidence']:.0%} "
                 "confidence; "
                 if each["delta_at_claim"]
-                else "a large one would show; "
+                else "a large one would be detected; "
             )
             + f"{each['raters']:,} raters, one rating {each['before']:g} to {each['after']:g}, √Q "
-            f"{each['sqrt_q']['least']:.4f} to {each['sqrt_q']['largest']:.4f} where at most "
-            f"{leak['claimed_mu']:.4f} is claimed",
+            f"{each['sqrt_q']['least']:.4f} to {each['sqrt_q']['largest']:.4f}, claimed at most "
+            f"{leak['claimed_mu']:.4f}",
         )
         for each in leak["items"]
     ]
     say(table(rows))
     sound = leak["gradient"]
     say()
-    verdict = "MORE than it booked" if sound["exceeds"] else "never above what it booked"
+    verdict = "ABOVE the recorded" if sound["exceeds"] else "never above the recorded"
     say(
-        "√Q sums up how far apart the worlds are along one history; where every step is bounded it "
-        "never exceeds mu. For gradient, with noise on both sides and the mu that epsilon = "
-        f"{sound['epsilon']:.4f} exactly allows, it is at most {sound['sqrt_q_largest']:.4f} in "
-        f"{sound['histories']} histories, {verdict}: mu = {sound['mu']:.4f}."
+        "√Q measures how far apart the two datasets are along one transcript; where every step is "
+        "bounded, it never exceeds mu. For gradient, with noise on both axes and the exact mu of "
+        f"epsilon = {sound['epsilon']:.4f}, it is at most {sound['sqrt_q_largest']:.4f} in "
+        f"{sound['histories']} transcripts, {verdict} mu = {sound['mu']:.4f}."
     )
 
 
@@ -252,7 +261,7 @@ def _run(
     from taciturn.reproduction.reproduce import reproduce
 
     def written(result: "Reproduced") -> None:
-        if not sys.stderr.isatty():  # a bar would be in the way
+        if not sys.stderr.isatty():  # a terminal shows a progress bar instead
             note(f"figure {result.figure.number} is written")
 
     try:
@@ -267,12 +276,12 @@ def _run(
                 written=written,
             )
     except KeyboardInterrupt:
-        note("trainings that were done are kept; the same command goes on from there")
+        note("interrupted; finished trainings are cached, rerun the command to resume")
         raise
 
 
 def _numbers(arguments: list[str]) -> list[int]:
-    """Return the figures that are meant by numbers, ranges such as 1-3, or all."""
+    """Figure numbers from arguments that are numbers, ranges such as 1-3, or all."""
     numbers: set[int] = set()
     for argument in ",".join(arguments).split(","):
         if argument == "all":
@@ -281,12 +290,14 @@ def _numbers(arguments: list[str]) -> list[int]:
         found = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", argument)
         if found is None:
             raise typer.BadParameter(
-                f"expected numbers of figures such as 4 or 1-3, or all, got {argument[:40]!r}"
+                f"expected figure numbers such as 4 or 1-3, or all, got {argument[:40]!r}"
             )
         first, last = found[1], found[2] or found[1]
         chosen = range(int(first), int(last) + 1)
         if not chosen:
-            raise typer.BadParameter(f"a range begins with the smaller number, got {argument!r}")
+            raise typer.BadParameter(
+                f"a range such as 1-3 starts with the smaller number, got {argument!r}"
+            )
         if chosen[0] < 1 or chosen[-1] > 27:
             raise typer.BadParameter(f"the paper has figures 1 to 27, got {argument[:40]!r}")
         numbers |= set(chosen)
@@ -316,8 +327,12 @@ def _rows(result: "Reproduced") -> list[tuple[str, str, str]]:
     rows = [(name, "", f"not compared: {result.obstacle}")] if result.obstacle else []
     for quantity, form, remark in (
         (Quantity.RMSE, "{:.4f}", "largest deviation of training errors from the paper's"),
-        (Quantity.EPSILON_PAPER, "{:.3f}", "largest deviation of overall ε, a check of formulas"),
-        (Quantity.MS, "{:.2f}", "largest deviation of ms from the paper's P100"),
+        (
+            Quantity.EPSILON_PAPER,
+            "{:.3f}",
+            "largest deviation of the overall ε, a check of the formulas",
+        ),
+        (Quantity.MS, "{:.2f}", "largest deviation of milliseconds from the paper's P100"),
     ):
         deviations = result.deviations(quantity)
         if deviations:

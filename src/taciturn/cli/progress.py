@@ -1,4 +1,4 @@
-"""Progress bars on stderr, for people only: they show counts and time, never private values."""
+"""Progress bars on stderr. They show counts and time, never private values."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from taciturn.cli.console import note
 
 @contextmanager
 def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Yield a function to call with the bytes done and in all; draws nothing until it is called."""
+    """Yield a function that takes the bytes done and in total; draws nothing until called."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
@@ -33,9 +33,9 @@ def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
 
 @contextmanager
 def iterations_bar(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function to call with the iterations done and in all: count, rate and time left.
+    """Yield a function that takes the iterations done and in total; shows rate and time left.
 
-    Draws nothing until it is called. Without a terminal, a line now and then tells how far it is.
+    Draws nothing until called. Without a terminal, prints a line every `LINE_SECONDS`.
     """
     if not sys.stderr.isatty():
         said = monotonic()
@@ -78,14 +78,14 @@ def iterations_bar(title: str) -> Iterator[Callable[[int, int], None]]:
 
 
 LINE_SECONDS = 30.0
-"""How often long work without a terminal says how far it is."""
+"""Seconds between progress lines when there is no terminal."""
 
 
 @contextmanager
 def cells_bar(title: str) -> Iterator[Callable[[int, int, float], None]]:
-    """Yield a function to call with the cells done, in all, and the part of the work done.
+    """Yield a function that takes the cells done, in total, and the fraction of the work done.
 
-    Without a terminal, a line now and then tells how far it is: such work may take hours.
+    Without a terminal, prints a line every `LINE_SECONDS`: such work may take hours.
     """
     start = said = monotonic()
     first: list[float] = []
@@ -102,7 +102,7 @@ def cells_bar(title: str) -> Iterator[Callable[[int, int, float], None]]:
         def line(done: int, total: int, share: float) -> None:
             nonlocal said
             if share == 0:
-                note(f"{title}: {done} of {total} are done already")
+                note(f"{title}: {done} of {total} already done")
             remaining = left(share)
             if remaining and monotonic() - said > LINE_SECONDS:
                 said = monotonic()
@@ -119,7 +119,7 @@ def cells_bar(title: str) -> Iterator[Callable[[int, int, float], None]]:
 
     def progress(done: int, total: int, share: float) -> None:
         if share >= 1:
-            bar.stop()  # what comes next may have a bar of its own
+            bar.stop()  # the next stage may have its own bar
             return
         bar.start()
         bar.update(task, completed=share, count=f"{done}/{total}", left=left(share))
@@ -131,7 +131,7 @@ def cells_bar(title: str) -> Iterator[Callable[[int, int, float], None]]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span for people."""
+    """Time span as text, in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.1f} s"
     minutes = seconds / 60

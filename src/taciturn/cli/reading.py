@@ -1,4 +1,4 @@
-"""The source of a command and the options to read it, declared once for all commands."""
+"""Source argument and reading options, shared by all commands that read ratings."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 Source = Annotated[
     str,
     typer.Argument(
-        help="A file (CSV, TSV, Parquet), a folder or glob of Parquet files, a named set such as "
-        "ml-1m or netflix:paper, or synthetic:100k."
+        help="Ratings: a file (CSV, TSV, Parquet), a folder or glob of Parquet files, a named "
+        "dataset such as ml-1m or netflix:paper, or synthetic:100k."
     ),
 ]
 
@@ -25,46 +25,48 @@ def reading_options(
         str | None,
         typer.Option(
             metavar="LOW:HIGH[:STEP]",
-            help="The declared scale, such as 1:5; known for named sets, never read off the data.",
+            help="Rating scale, such as 1:5; never inferred from the ratings. Default: the known "
+            "scale of a named dataset.",
         ),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
-            metavar="user=…,item=…,rating=…", help="Names of columns that are not understood."
+            metavar="user=…,item=…,rating=…",
+            help="Column names. Default: found by common names such as user_id.",
         ),
     ] = None,
     separator: Annotated[
         str | None,
-        typer.Option(
-            help="Separator of a text file. Default: found in the line with column names."
-        ),
+        typer.Option(help="Separator of a text file. Default: found in the header line."),
     ] = None,
     duplicates: Annotated[
-        str, typer.Option(help="Pairs rated more than once: error, last or mean.")
+        str, typer.Option(help="For (user, item) pairs rated more than once: error, last or mean.")
     ] = "error",
-    missing: Annotated[str, typer.Option(help="Rows that lack a field: error or drop.")] = "error",
+    missing: Annotated[
+        str, typer.Option(help="For rows with a missing field: error or drop.")
+    ] = "error",
     outside: Annotated[
-        str, typer.Option(help="Ratings that are not on the scale: error, clip or drop.")
+        str, typer.Option(help="For ratings outside the scale: error, clip or drop.")
     ] = "error",
     item_id_type: Annotated[
         str | None,
         typer.Option(
             metavar="text|int",
-            help="Type of the item ids in a text file. Default: text. User ids are always text "
-            "there; Parquet files keep their types.",
+            help="Type of the item ids in a text file. Default: text. User ids in text files are "
+            "always text; Parquet files keep their types.",
         ),
     ] = None,
     no_header: Annotated[
         bool,
         typer.Option(
             "--no-header",
-            help="A text file without column names: user, item, rating and perhaps timestamp, in "
-            "this order. Needs --separator.",
+            help="The text file has no header line; its columns are user, item, rating and "
+            "optionally timestamp, in this order. Needs --separator.",
         ),
     ] = False,
 ) -> "ReadingOptions":
-    """How a command reads its source."""
+    """Options for reading the source."""
     from taciturn.data.options import ReadingOptions
 
     return ReadingOptions.of(
@@ -80,7 +82,7 @@ def reading_options(
 
 
 def read(source: str, reading: "ReadingOptions") -> "Ratings":
-    """Ratings of a source, with a bar for downloads and the licence if need be."""
+    """Ratings of a source; a download shows a progress bar and the licence."""
     from taciturn.data import load_source
 
     with bytes_bar(source) as progress:

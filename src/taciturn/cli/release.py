@@ -13,10 +13,14 @@ if TYPE_CHECKING:
     from taciturn.recommend.requests import Recipient, Service
     from taciturn.recommend.serve import Recommendation
 
-ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a release.")]
-HowMany = Annotated[int, count_option("How many items.", "-k", "--count")]
+ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the release.")]
+HowMany = Annotated[int, count_option("Maximum number of items to show.", "-k", "--count")]
 TitlesOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A table with an id and a title column.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Table of item titles, with an id and a title column. Default: ids only.",
+    ),
 ]
 
 
@@ -26,16 +30,16 @@ def service_options(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Item profiles of your own: Parquet with item_id, profile and perhaps bias, or "
-            ".npy.",
+            help="Your own item profiles: Parquet with item_id, profile and optionally bias, or "
+            ".npy. Default: those of the release.",
         ),
     ] = None,
     item_ids: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The ids of the rows of an .npy file: a table."),
+        typer.Option(metavar="FILE", help="Table with the item ids of the rows of an .npy file."),
     ] = None,
 ) -> "Service":
-    """Release that is served."""
+    """Service of a release."""
     from taciturn.recommend.requests import Service
 
     return Service(release, items, item_ids, note)
@@ -43,18 +47,18 @@ def service_options(
 
 def recipient_options(
     user: Annotated[
-        str | None, typer.Option(metavar="ID", help="User of the release whom it is for.")
+        str | None, typer.Option(metavar="ID", help="Id of a user in the release.")
     ] = None,
     ratings: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Somebody's own ratings instead of a user, a table with item and rating columns: "
-            "stays here, and is never in a release.",
+            help="Ratings of a user who is not in the release, instead of --user: a table with an "
+            "item and a rating column. They stay on this machine.",
         ),
     ] = None,
 ) -> "Recipient":
-    """User whom a list or a prediction is for."""
+    """User to recommend to or predict for."""
     from taciturn.recommend.requests import Recipient
 
     return Recipient(user=user, ratings=ratings)
@@ -64,30 +68,36 @@ def verify(
     release: ReleaseFolder,
     allow: Annotated[
         list[str] | None,
-        typer.Option(help="Also accept this status: claimed, void or none. May be repeated."),
+        typer.Option(
+            help="Also accept this status: claimed, void or none. May be repeated. Default: accept "
+            "proven only."
+        ),
     ] = None,
     public_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The release must be signed with this key."),
+        typer.Option(
+            metavar="FILE",
+            help="Fail unless the release is signed with this key. Default: any key, or none.",
+        ),
     ] = None,
     max_epsilon: Annotated[
-        float | None, number_option("Fail if the epsilon of the release is larger.")
+        float | None, number_option("Fail if the release's ε is larger. Default: no maximum.")
     ] = None,
     max_delta: Annotated[
-        float | None, number_option("Fail if the delta of the release is larger.")
+        float | None, number_option("Fail if the release's δ is larger. Default: no maximum.")
     ] = None,
     population: Annotated[
         int | None,
         count_option(
-            "Number of users in the data: warn if delta is not below one over it. Default: the "
-            "number of users in the release, if it lists them."
+            "Number of users in the data: warn unless δ is below 1 / COUNT. Default: the number of "
+            "users in the release, if it lists them."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
     """Recompute the guarantee of a release from its ledger and check every file.
 
-    Exit code 0 only for an intact release whose status is proven, or allowed by you.
+    Exits with code 0 only if the release is intact and its status is proven or passed to --allow.
     """
     from taciturn._internal import validate
     from taciturn.accounting.certificate import rounded_up
@@ -140,24 +150,24 @@ def verify(
         warn(warning)
     if not verdict.passed:
         failed = ", ".join(check.name for check in verdict.checks if not check.passed)
-        raise CheckFailed(f"{release} did not pass: {failed}")
+        raise CheckFailed(f"{release} failed verification: {failed}")
 
 
 def keygen(
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help="Where the private key goes.")
+        Path, typer.Option("-o", "--output", metavar="FILE", help="File for the private key.")
     ] = Path("taciturn.key"),
     json: Json = False,
 ) -> None:
-    """Make a key pair to sign releases with: FILE, private, and FILE.pub to hand out."""
+    """Generate a key pair for signing releases: FILE (private) and FILE.pub (public)."""
     from taciturn.release.sign import make_keys
 
     private, public = make_keys(output)
     if json:
         emit_json({"private_key": str(private), "public_key": str(public)})
         return
-    say(f"private key: {private} (keep it)")
-    say(f"public key:  {public} (hand it out)")
+    say(f"private key: {private} (keep it secret)")
+    say(f"public key:  {public} (share it)")
 
 
 @with_options(recipient=recipient_options, service=service_options)
@@ -170,7 +180,8 @@ def recommend(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Items not to recommend: a table with an item column, and perhaps a user column.",
+            help="Table of items not to recommend, with an item and optionally a user column. "
+            "Default: exclude nothing.",
         ),
     ] = None,
     titles: TitlesOption = None,
@@ -178,8 +189,8 @@ def recommend(
 ) -> None:
     """Recommend the items with the highest predicted ratings.
 
-    To a user of the release, or to somebody who has ratings of their own and is not in it. What
-    they rated is then left out.
+    Pass --user for a user in the release, or --ratings for a user who is not in it. Items in
+    --ratings are not recommended.
     """
     user, best = service.recommend(recipient, count, exclude)
     _show({"user_id": user}, best, service, titles, json)
@@ -189,12 +200,12 @@ def recommend(
 def similar(
     *,
     service: "Service",
-    item: Annotated[str, typer.Option(metavar="ID", help="The item to compare with.")],
+    item: Annotated[str, typer.Option(metavar="ID", help="Item to find similar items for.")],
     count: HowMany = 10,
     titles: TitlesOption = None,
     json: Json = False,
 ) -> None:
-    """Show the items whose profiles are most alike; scores are cosines."""
+    """Show the items with the most similar profiles; scores are cosine similarities."""
     identifier, best = service.similar(item, count)
     _show({"item_id": identifier}, best, service, titles, json)
 
@@ -221,13 +232,16 @@ def predict(
 
 def export(
     release: ReleaseFolder,
-    to: Annotated[str, typer.Option(metavar="FORM", help="parquet, npz or ann.")],
+    to: Annotated[str, typer.Option(metavar="FORM", help="Format: parquet, npz or ann.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", metavar="PATH", help="Where to; it must not exist.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="PATH", help="Output file or folder; must not exist."
+        ),
     ],
     json: Json = False,
 ) -> None:
-    """Write a release in a form that other programs read; ann needs the extra `ann`."""
+    """Export a release to a format that other programs read; ann needs the extra `ann`."""
     from taciturn._internal import validate
     from taciturn.recommend.export import Form, export_release
     from taciturn.release.read import load_release
@@ -248,7 +262,7 @@ def _show(
     titles: Path | None,
     json: bool,
 ) -> None:
-    """Print a ranked list, with titles if there are some."""
+    """Print a ranked list, with titles if a table of them is given."""
     from taciturn.recommend.tables import read_titles
 
     rows = [asdict(each) for each in best]
@@ -266,4 +280,4 @@ def _show(
         )
         for row in rows
     ]
-    say(table(lines) if lines else "nothing is left to show")
+    say(table(lines) if lines else "no items to show")

@@ -1,4 +1,4 @@
-"""Options of solvers, and help that lists solvers from the catalog.
+"""Solver options, and help texts that list the solvers in the catalog.
 
 The catalog is imported only when help is shown.
 """
@@ -15,29 +15,35 @@ from taciturn.cli.options import count_option, number_option
 def model_options(
     panel: str | None = None, als_panel: str | None = None
 ) -> Callable[..., dict[str, Any]]:
-    """Group of the options that many solvers have, for panels of the help."""
+    """Group of options shared by many solvers, shown in the given help panels."""
 
     def options(
         factors: Annotated[
             int | None,
             count_option(
-                "Factors of a profile; als chooses from public or released counts.", panel=panel
+                "Number of factors in a profile. Default: the solver's own; als chooses it from "
+                "public or released counts.",
+                panel=panel,
             ),
         ] = None,
         iterations: Annotated[
-            int | None, count_option("Steps or rounds, fixed in advance.", panel=panel)
+            int | None,
+            count_option("Number of iterations. Default: the solver's own.", panel=panel),
         ] = None,
-        step_size: Annotated[float | None, number_option("Size of a step.", panel=panel)] = None,
+        step_size: Annotated[
+            float | None, number_option("Step size. Default: the solver's own.", panel=panel)
+        ] = None,
         regularization: Annotated[
-            float | None, number_option("Strength of the regularization.", panel=panel)
+            float | None,
+            number_option("Regularization strength. Default: the solver's own.", panel=panel),
         ] = None,
         no_pattern_features: Annotated[
             bool,
             typer.Option(
                 "--no-pattern-features",
                 rich_help_panel=als_panel or panel,
-                help="Solver als, unit value: use and publish no features of who rated what; less "
-                "accurate.",
+                help="Solver als, unit value: do not use features of the rating pattern, which "
+                "profiles would publish. Less accurate. Default: use them.",
             ),
         ] = False,
     ) -> dict[str, Any]:
@@ -53,10 +59,10 @@ def model_options(
 
 
 class CatalogHelp(TyperCommand):
-    """Command whose options may say {solvers}, {private_solvers} or {compared_solvers}."""
+    """Command whose help may contain {solvers}, {private_solvers} or {compared_solvers}."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help with the solvers filled in."""
+        """Format the help, with the placeholders replaced by solver names."""
         words = {
             "{solvers}": _solvers(),
             "{private_solvers}": _private_solvers(),
@@ -71,7 +77,7 @@ class CatalogHelp(TyperCommand):
 
 
 def _solvers() -> str:
-    """All solvers by status, those that support every unit first."""
+    """All solvers grouped by status; those that support every unit come first."""
     from taciturn.solvers.catalog import CATALOG
 
     groups: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""`taciturn train`: ratings in, a release with its certificate out."""
+"""`taciturn train`: train on ratings and write a release with its certificate."""
 
 from functools import partial
 from pathlib import Path
@@ -30,58 +30,62 @@ ALS, PAPER = "Options of --solver als", "Options of --solver paper"
 def solver_options(
     *,
     epsilon: Annotated[
-        Number, number_option("Overall ε: the budget of the whole training.")
+        Number,
+        number_option("Overall ε: the budget of the whole training. Private solvers require it."),
     ] = None,
     delta: Delta = 1e-5,
     unit: Annotated[
         str,
         typer.Option(
-            help="What is hidden: value (how somebody rated), rating (that they rated at all) or "
-            "user (the person; items only are released)."
+            help="Privacy unit: value (the value of one rating), rating (also its existence) or "
+            "user (all ratings of a user; only items are released)."
         ),
     ] = "value",
-    solver: Annotated[str, typer.Option(help="One of {solvers}.")] = "als",
+    solver: Annotated[str, typer.Option(help="Solver: one of {solvers}.")] = "als",
     model: dict[str, Any],
     uncertainty: Annotated[
         bool,
         typer.Option(
             "--uncertainty",
             rich_help_panel=ALS,
-            help="Unit value: release how sure profiles are, for deviations of predictions.",
+            help="Also release variances, so that predictions have standard deviations (unit value "
+            "only). Default: off.",
         ),
     ] = False,
     epsilon_i: Annotated[
         Number, number_option("ε of one iteration, instead of --epsilon.", panel=PAPER)
     ] = None,
     delta_i: Annotated[
-        Number, number_option("δ of one iteration; 0.01 when omitted.", panel=PAPER)
+        Number, number_option("δ of one iteration. Default: 0.01.", panel=PAPER)
     ] = None,
     norm_bound: Annotated[
-        Number, number_option("Norm bound C of profiles; 1 when omitted.", panel=PAPER)
+        Number, number_option("Norm bound C of profiles. Default: 1.", panel=PAPER)
     ] = None,
     centre: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=PAPER,
-            help="item-mean subtracts exact item means, as the paper's experiments did: "
-            "the claim does not cover it.",
+            help="item-mean subtracts exact item means, as the paper's experiments did; the claim "
+            "does not cover this. Default: none.",
         ),
     ] = None,
     tau: Annotated[
         Number,
-        number_option("Range that the noise is scaled for; the scale's when omitted.", panel=PAPER),
+        number_option(
+            "Rating range that the noise is scaled for. Default: that of the scale.", panel=PAPER
+        ),
     ] = None,
     tolerance: Annotated[
         Number,
         number_option(
-            "Stop when the training error falls by less within --patience iterations: depends "
-            "on the ratings, the claim does not cover it.",
+            "Stop when the training error falls by less than this in --patience iterations; the "
+            "claim does not cover this. Default: run all iterations.",
             panel=PAPER,
         ),
     ] = None,
     patience: Annotated[
         Count,
-        count_option("Iterations that --tolerance looks back on; 15 when omitted.", panel=PAPER),
+        count_option("Number of iterations for --tolerance. Default: 15.", panel=PAPER),
     ] = None,
 ) -> "Budgeted":
     """Solver and budget of a training."""
@@ -105,11 +109,17 @@ def id_list_options(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="A table of all items, rated or not: public, where the ratings do not tell it.",
+            help="Table of all item ids, including unrated ones; treated as public. Default: the "
+            "items in the ratings.",
         ),
     ] = None,
     user_list: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The same for users.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Table of all user ids, including those without ratings; treated as public. "
+            "Default: the users in the ratings.",
+        ),
     ] = None,
 ) -> "IdLists":
     """Public id lists of a training."""
@@ -122,35 +132,44 @@ def output_options(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="DIR", help="The release to write; it must not exist."
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder of the release; must not exist. Required without --dry-run.",
         ),
     ] = None,
     users_out: Annotated[
         str | None,
         typer.Option(
-            help="Users in the release: ids, pseudonyms (random) or none; never under unit user."
+            help="How users appear in the release: ids, pseudonyms (random) or none. Default: ids, "
+            "or none with --unit user, which allows nothing else."
         ),
     ] = None,
     pseudonyms_out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Private file (Parquet) for the map from ids to pseudonyms."
+            metavar="FILE",
+            help="Private Parquet file for the map from user ids to pseudonyms; required by "
+            "--users-out pseudonyms.",
         ),
     ] = None,
     sign: Annotated[
         Path | None,
-        typer.Option(metavar="KEY", help="Sign the release with this key; see taciturn keygen."),
+        typer.Option(
+            metavar="KEY", help="Private key to sign the release with, from taciturn keygen."
+        ),
     ] = None,
     private_items_out: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             rich_help_panel=PAPER,
-            help="Write the item profiles, never noised and private, to a Parquet file.",
+            help="Private Parquet file for the item profiles, which have no noise and are not "
+            "released.",
         ),
     ] = None,
 ) -> "Outputs | None":
-    """Where the results of a training go; None without a release."""
+    """Output paths of a training; None without --output."""
     from taciturn.training.outputs import Outputs
 
     if output is None:
@@ -177,27 +196,33 @@ def train(
     trained: "Budgeted",
     holdout: Annotated[
         Number,
-        number_option("Leave out this part of the ratings and show the error on it: owner's view."),
+        number_option(
+            "Fraction of the ratings to hold out and report the error on (owner-only). "
+            "Default: none."
+        ),
     ] = None,
     seed: Annotated[
-        int, count_option("Public seed of the split and the start; never touches noise.")
+        int, count_option("Public seed of the split and the initial profiles; noise never uses it.")
     ] = 0,
     reading: "ReadingOptions",
     threads: Threads = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted training of the same kind.")
+        bool,
+        typer.Option(
+            "--resume", help="Resume an interrupted training with the same data and options."
+        ),
     ] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show what it would spend and take; release nothing."),
+        typer.Option("--dry-run", help="Show the privacy cost, time and memory; release nothing."),
     ] = False,
     lists: "IdLists",
     pattern_is_public: Annotated[
         bool,
         typer.Option(
             "--pattern-is-public",
-            help="Unit value: train although which pairs are rated depends on values, as with "
-            "--outside drop, because that is public.",
+            help="Unit value: declare the rating pattern public even though it depends on rating "
+            "values, as with --outside drop. Default: refuse to train.",
         ),
     ] = False,
     json: Json = False,
@@ -249,13 +274,17 @@ def _show_preview(preview: "Preview", job: "Job", json: bool) -> None:
     rows = [("status", preview.status.value, "")]
     if certificate:
         rows += [
-            ("releases", f"{preview.releases:,}", "tables with noise"),
+            ("releases", f"{preview.releases:,}", "noisy tables"),
             ("epsilon", _up(epsilon), f"at delta = {delta:g}"),
             ("mu", _up(mu), "total Gaussian-DP parameter"),
         ]
     rows += [
-        ("time", duration(preview.seconds), "about, on this machine: owner's view"),
-        ("memory", f"{preview.memory / 2**20:,.0f} MiB", "about, ratings included: owner's view"),
+        ("time", duration(preview.seconds), "estimate for this machine (owner-only)"),
+        (
+            "memory",
+            f"{preview.memory / 2**20:,.0f} MiB",
+            "estimate, including the ratings (owner-only)",
+        ),
     ]
     say(f"dry run of {solver.name}: nothing was released")
     say(table(rows))
@@ -291,8 +320,8 @@ def _show_result(trained: "Trained", json: bool) -> None:
     if certificate.epsilon is not None:
         rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))
         rows.append(("mu", _up(certificate.mu), "total Gaussian-DP parameter"))
-    rows.append(("time", duration(trained.seconds), "owner's view"))
-    remark = "owner's view: exact, not for publication"
+    rows.append(("time", duration(trained.seconds), "owner-only"))
+    remark = "owner-only: exact, not for publication"
     rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]
     say(table(rows))
 
