@@ -67,7 +67,7 @@ def test_keys_and_signatures(taciturn: Command, tmp_path: Path) -> None:
     assert taciturn(*train, tmp_path / "k").returncode == 0
     assert taciturn("verify", release, "--public-key", tmp_path / "k.pub").returncode == 0
     result = taciturn("verify", release, "--public-key", tmp_path / "other.pub")
-    assert result.returncode == 1 and "another key" in result.stdout
+    assert result.returncode == 1 and "a different key" in result.stdout
 
 
 def test_recommend(taciturn: Command, release: Path, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_rating_off_the_scale_is_refused(bad: object) -> None:
 
 
 def test_ratings_that_are_no_mapping_are_refused() -> None:
-    with pytest.raises(InvalidParameter, match="by item id"):
+    with pytest.raises(InvalidParameter, match="map item ids"):
         factor_model().fold_in([5.0])  # type: ignore[arg-type]
 
 

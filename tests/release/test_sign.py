@@ -19,7 +19,7 @@ def test_a_signature_is_of_one_key_and_these_files(signed: Path, tmp_path: Path)
     make_keys(tmp_path / "other")
     other, own = read_public_key(tmp_path / "other.pub"), read_public_key(signed / "key.pub")
     verdict = verify_release(signed / "release", public_key=other)
-    assert not verdict.passed and "another key" in verdict.checks[2].detail
+    assert not verdict.passed and "a different key" in verdict.checks[2].detail
     release = copy(signed / "release", tmp_path / "r")
     (release / bundle.SIGNATURE).unlink()
     assert verify_release(release).passed

@@ -71,10 +71,10 @@ def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
 
 
 def test_outputs_are_checked_before_training(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="in the release"):
+    with pytest.raises(InvalidParameter, match="leave out --private-items-out"):
         go(tmp_path / "other", private={"private_items": tmp_path / "none.parquet"})
     for same_path in (tmp_path / "r", run_folder(tmp_path / "r")):
-        with pytest.raises(InvalidParameter, match="path of its own"):
+        with pytest.raises(InvalidParameter, match="different paths"):
             go(tmp_path / "r", "paper", private={"private_items": same_path})
     assert not list(tmp_path.iterdir())
 

@@ -141,7 +141,7 @@ def output_options(
     users_out: Annotated[
         str | None,
         typer.Option(
-            help="How users appear in the release: ids, pseudonyms (random) or none. Default: ids, "
+            help="Users in the release: ids, pseudonyms (random) or none. Default: ids, "
             "or none with --unit user, which allows nothing else."
         ),
     ] = None,

@@ -1,1 +1,1 @@
-"""What is published and served: profiles, and predictions from them."""
+"""Factor model that is released and served: profiles, and predictions from them."""

@@ -1,7 +1,7 @@
-"""The model that a fit releases and a release serves: one type, one prediction formula.
+"""Factor model that fits produce and releases serve.
 
-A rating is predicted as mean + user bias + item bias + ⟨user factors, item factors⟩, clipped to the
-scale. Before clipping the number is called a score. Nothing here needs the compiled core, so that a
+The predicted rating is mean + user bias + item bias + ⟨user factors, item factors⟩, clipped to the
+scale. The value before clipping is called a score. Nothing here needs the compiled core, so that a
 release can be read and verified without it.
 """
 
@@ -22,9 +22,9 @@ from taciturn.scale import Scale
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FactorModel:
-    """Profiles of users and items with what it takes to predict from them.
+    """Profiles of users and items, and the parameters needed to predict from them.
 
-    Methods take row numbers; callers translate their ids.
+    Methods take row numbers; callers map ids to rows.
 
     Attributes
     ----------
@@ -33,11 +33,11 @@ class FactorModel:
     mean
         Added to every score.
     users, items
-        Profiles; None for an axis that the model does not hold.
+        Profiles; None for an axis that the model does not include.
     residual_variance
-        Variance of a rating about its exact score, where profiles come with variances.
+        Variance of residuals; None if the profiles have no variances.
     prior
-        Prior of a user's profile, where users fold in.
+        Prior of a user's profile, for models in which users fold in.
     """
 
     scale: Scale
@@ -75,9 +75,9 @@ class FactorModel:
 
     @property
     def has_deviations(self) -> bool:
-        """Whether every user and item comes with the variances that `deviations_rows` needs."""
-        sides = (self.users, self.items)
-        has_variances = all(side is not None and side.variances is not None for side in sides)
+        """True if users and items have the variances that `deviations_rows` needs."""
+        axes = (self.users, self.items)
+        has_variances = all(axis is not None and axis.variances is not None for axis in axes)
         return self.residual_variance is not None and has_variances
 
     def score_rows(self, users: Rows, items: Rows) -> Floats:
@@ -101,24 +101,24 @@ class FactorModel:
         return np.asarray(one.biases.dtype.type(self.mean) + one.biases[users])
 
     def with_user(self, bias: float, factors: npt.ArrayLike) -> "FactorModel":
-        """Copy of the model whose only user, row 0, has the profile given.
+        """Copy of the model whose only user, row 0, has the given profile.
 
-        Serves a profile from `fold_in`. The copy is as private as that profile.
+        Used to serve a profile from `fold_in`. The copy is as private as that profile.
         """
         dtype, width = self.item_profiles.factors.dtype, self.factor_count
         profile = np.asarray(factors, dtype=dtype)
         bias = validate.finite("bias", bias, "it is a number")
         if profile.shape != (width,) or not np.isfinite(profile).all():
-            raise InvalidParameter(f"a profile has {width} finite numbers here")
+            raise InvalidParameter(f"a profile of this model must have {width} finite numbers")
         biases = np.array([bias], dtype=dtype)
         user = Profiles(ids=pl.Series([0]), biases=biases, factors=profile[None])
         return replace(self, users=user)
 
     def deviations_rows(self, users: Rows, items: Rows) -> Floats:
-        """Predictive standard deviations: of ratings about their scores, for pairs of rows.
+        """Predictive standard deviations of pairs of rows, before clipping.
 
-        They combine a rating's own error with the posterior variances of both profiles, which count
-        as independent.
+        They combine the residual variance with the posterior variances of both profiles, which are
+        treated as independent.
         """
         one, two = self.user_profiles, self.item_profiles
         _check_rows(users, one, "user")
@@ -131,19 +131,19 @@ class FactorModel:
         return np.asarray(np.sqrt(variance), dtype=one.factors.dtype)
 
     def fold_in(self, ratings: Mapping[Id, float], regularization: float = 1.0) -> FoldedIn:
-        """Profile that fits a user's own ratings best, given the item profiles.
+        """Profile of a user outside the model, fitted to their own ratings.
 
-        Reads that user's ratings without noise: the result is theirs alone, must not be published
-        and is covered by no certificate. Solves a ridge regression, which docs/release-format.md
-        states. Items without a profile are left out.
+        Reads the user's ratings without noise: the result is private to that user, must not be
+        published and is not covered by any certificate. Solves the ridge regression in
+        docs/release-format.md. Items without a profile are ignored.
 
         Parameters
         ----------
         ratings
             Ratings by item id, on the scale.
         regularization
-            Multiplier of the diagonal that the prior adds. Without a prior of the model's own, user
-            factors are assumed to vary as much as item factors.
+            Multiplier of the prior's diagonal. If the model has no prior, user factors are assumed
+            to have the same variances as item factors.
         """
         regularization = validate.positive("regularization", regularization, "1 is usual")
         items = self.item_profiles

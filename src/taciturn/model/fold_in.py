@@ -1,4 +1,4 @@
-"""The profile of a user who is not in a model, from their own ratings, on the trusted side."""
+"""Folding in: the profile of a user outside the model, from their own ratings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Id = int | str
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FoldedIn:
-    """A user's bias and factors. Private: an exact function of their ratings, for them alone."""
+    """A user's bias and factors. Private to the user: an exact function of their ratings."""
 
     bias: float
     factors: npt.NDArray[np.float32]
@@ -26,12 +26,14 @@ class FoldedIn:
 def known_ratings(
     ratings: Mapping[Id, float], items: Profiles, scale: Scale
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Item rows and values of a user's ratings; items without a profile are left out."""
+    """Item rows and values of a user's ratings; items without a profile are ignored."""
     if not isinstance(ratings, Mapping):
-        raise InvalidParameter("give ratings by item id, such as {318: 5.0}")
+        raise InvalidParameter("ratings must map item ids to values, such as {318: 5.0}")
     for value in ratings.values():
         if not scale.low <= validate.finite("rating", value, "it is a number") <= scale.high:
-            raise InvalidParameter(f"ratings lie between {scale.low:g} and {scale.high:g} here")
+            raise InvalidParameter(
+                f"ratings must be between {scale.low:g} and {scale.high:g}, the scale of the model"
+            )
     places = {identifier: place for place, identifier in enumerate(items.ids.to_list())}
     known = {item: float(value) for item, value in ratings.items() if item in places}
     rows = np.array([places[item] for item in known], dtype=np.int64)
@@ -44,7 +46,7 @@ def solve_profile(
     """Ridge regression of residuals on a constant and item factors, in 64-bit floats."""
     width = factors.shape[1]
     if len(prior.variances) != 1 + width:
-        raise InvalidParameter(f"a prior has {1 + width} variances here, the bias's first")
+        raise InvalidParameter(f"the prior must have {1 + width} variances, that of the bias first")
     if residuals.size == 0:
         return FoldedIn(bias=0.0, factors=np.zeros(width, dtype=np.float32))
     design = np.column_stack([np.ones(residuals.size), factors.astype(np.float64)])
@@ -55,7 +57,7 @@ def solve_profile(
 
 
 def assumed_prior(items: Profiles, scale: Scale) -> Prior:
-    """Prior under which user factors vary as much as item factors, column by column."""
+    """Prior in which the variance of a user factor is the mean square of that item factor."""
     squares = np.mean(items.factors.astype(np.float64) ** 2, axis=0)
     bias, residual = (
         assumptions.in_rating_units(deviation, scale)

@@ -18,16 +18,16 @@ Rows = npt.NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Profiles:
-    """Profiles of users or items, one row for each id.
+    """Profiles (bias and factor vector) of users or items, one row for each id.
 
     Attributes
     ----------
     ids
-        The caller's own ids (n), in the order of the rows.
+        Ids (n), in row order.
     biases, factors
         Bias (n) and factor vector (n × k) of each row.
     bias_variances, variances
-        Posterior variances of both, where the solver estimates them.
+        Posterior variances of biases and factors, if the solver estimates them.
     """
 
     ids: pl.Series
@@ -52,7 +52,7 @@ class Profiles:
 
     @classmethod
     def from_rows(cls, ids: pl.Series, rows: npt.NDArray[np.float64]) -> "Profiles":
-        """Profiles in 32 bits from rows that have the bias first, then the factors."""
+        """32-bit profiles from rows with the bias first, then the factors."""
         rounded = rows.astype(np.float32)
         return cls(ids=ids, biases=rounded[:, 0], factors=rounded[:, 1:])
 
@@ -60,7 +60,7 @@ class Profiles:
         return len(self.ids)
 
     def take(self, rows: Rows) -> "Profiles":
-        """Profiles of some rows, in the order given."""
+        """Profiles of the given rows, in the given order."""
         return Profiles(
             ids=self.ids.gather(rows),
             biases=self.biases[rows],
@@ -72,14 +72,14 @@ class Profiles:
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
-    """Prior of a user's profile before any of their ratings; public or released.
+    """Prior of a user's profile; public or released.
 
     Attributes
     ----------
     residual_variance
-        Variance of a rating about its prediction.
+        Variance of residuals.
     variances
-        Variance of a user's bias, then of each of their factors.
+        Variance of the user's bias, then of each factor.
     """
 
     residual_variance: float

@@ -1,4 +1,4 @@
-"""The best items of many users at once: exact, by a compiled kernel."""
+"""Exact top-k items of many users, with a compiled kernel."""
 
 import numpy as np
 import numpy.typing as npt
@@ -9,19 +9,19 @@ from taciturn._internal import parallel, validate
 Floats = npt.NDArray[np.float32]
 
 _LANES = 16
-"""Items that the kernel works on together."""
+"""Number of items that the kernel processes together."""
 
 _USERS = 256
-"""Users whose items are looked for in one piece of work."""
+"""Number of users in one unit of parallel work."""
 
 
 class ItemIndex:
-    """Item profiles as the kernel takes them.
+    """Item profiles in the memory layout of the kernel.
 
     Parameters
     ----------
     factors, biases
-        Of the items (n × k, n).
+        Factors (n × k) and biases (n) of the items.
     """
 
     def __init__(self, factors: Floats, biases: Floats) -> None:
@@ -43,10 +43,10 @@ class ItemIndex:
         columns: npt.NDArray[np.int32],
         threads: int,
     ) -> tuple[npt.NDArray[np.int32], Floats]:
-        """Return the best items of each profile and their scores, −1 where there are no more.
+        """Best items of each profile and their scores; −1 where there are fewer than `count`.
 
-        Row r is not to get the items columns[starts[r]:starts[r + 1]], which rise. A score is item
-        bias plus inner product.
+        Row r excludes the items columns[starts[r]:starts[r + 1]], sorted in ascending order. A
+        score is the item bias plus the inner product.
         """
         count = min(validate.positive_integer("count", count, "ten are usual"), self._count)
         items = np.empty((len(users), count), dtype=np.int32)

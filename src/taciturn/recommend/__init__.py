@@ -1,1 +1,1 @@
-"""Serving: recommendations from a release. Nothing here knows ratings or can import them."""
+"""Recommendations from a release. Nothing here reads or imports the training ratings."""

@@ -1,4 +1,4 @@
-"""A release in forms that other programs read."""
+"""Export of a release to formats that other programs read."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -19,11 +19,11 @@ from taciturn.release.bundle import Release
 from taciturn.release.facts import model_to_dict
 
 _PROBES = 200
-"""Users whose neighbours the recall of an index is measured on, at most."""
+"""Approximate number of users on which the recall of an index is measured."""
 
 
 class Form(StrEnum):
-    """What to export to."""
+    """Export format."""
 
     PARQUET = "parquet"
     NPZ = "npz"
@@ -31,17 +31,18 @@ class Form(StrEnum):
 
 
 def export_release(release: Release, form: Form, output: str | Path) -> dict[str, Any]:
-    """Write a release in another form to a new file or folder, and return facts about it.
+    """Write a release in another format to a new file or folder, and return facts about it.
 
     - `parquet`: a folder with items.parquet and users.parquet, one column for each factor, and
       facts.json with the mean;
-    - `npz`: numpy arrays of ids, biases and factors, and the mean; both with variances, and with
-      what is assumed of a person, if there are any;
-    - `ann`: a folder with a Voyager index of the items for inner products, and their ids.
+    - `npz`: NumPy arrays of ids, biases and factors, and the mean;
+    - `ann`: a folder with a Voyager inner-product index of the items, and their ids.
+
+    The first two include variances and the prior of a user's profile if the release has them.
     """
     output = check_absent(output)
-    sides = {"user": release.model.users, "item": release.model.items}
-    tables = {role: table for role, table in sides.items() if table is not None}
+    axes = {"user": release.model.users, "item": release.model.items}
+    tables = {role: table for role, table in axes.items() if table is not None}
     if form is Form.PARQUET:
         return _to_parquet(release, tables, output)
     if form is Form.NPZ:
@@ -89,11 +90,13 @@ def _to_npz(release: Release, tables: dict[str, Profiles], output: Path) -> dict
 
 
 def _to_ann(release: Release, output: Path) -> dict[str, Any]:
-    """Write an index in which an item is (profile, bias), to be asked with (profile, 1)."""
+    """Write an index in which an item is (factors, bias); query it with (factors, 1)."""
     voyager = require("voyager", "ann")
     items = release.model.items
     if items is None:
-        raise InvalidParameter("the release has no item profiles to make an index of")
+        raise InvalidParameter(
+            "the release has no item profiles to index; choose --to parquet or npz"
+        )
     vectors = np.column_stack([items.factors, items.biases]).astype(np.float32)
     index = voyager.Index(
         voyager.Space.InnerProduct, num_dimensions=vectors.shape[1], M=24, ef_construction=400
@@ -114,7 +117,7 @@ def _write_files(output: Path, contents: dict[str, bytes]) -> None:
 
 
 def _recall(release: Release, index: Any) -> float | None:
-    """Return the share of the exact best ten that the index finds, over some users."""
+    """Fraction of the exact ten best items that the index finds, over a sample of users."""
     users, items = release.model.users, release.model.items
     if users is None or items is None:
         return None

@@ -1,4 +1,4 @@
-"""Requests by id and by file, one user or item at a time: as the commands make them."""
+"""Requests of the commands: one user or item at a time, by id or by file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from taciturn.tables.whole import id_column, read_table
 
 @dataclass(frozen=True, kw_only=True)
 class Recipient:
-    """User of a release by id, or a user outside it by a file of their own ratings."""
+    """A user in a release, by id, or a user outside it, by a file of their own ratings."""
 
     user: str | None = None
     ratings: Path | None = None
@@ -33,7 +33,7 @@ class Recipient:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Predicted rating, clipped to the scale, with its standard deviation if that is known.
+    """Predicted rating, clipped to the scale, with its standard deviation if available.
 
     `user_id` is None for a user outside the release.
     """
@@ -45,16 +45,16 @@ class Prediction:
 
 
 class Service:
-    """A release in a folder, with its own item profiles or those of a file.
+    """Service of a release folder, with its own item profiles or those in a file.
 
     Parameters
     ----------
     release
-        The folder.
+        Folder of the release.
     items, item_ids
-        Item profiles to use instead of the release's, as in `read_items`.
+        Files of item profiles to use instead of the release's; see `read_items`.
     note
-        Called with remarks on a recipient's own ratings.
+        Called with remarks about a recipient's own ratings.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Service:
     def recommend(
         self, recipient: Recipient, count: int = 10, exclude: Path | None = None
     ) -> tuple[Id | None, list[Recommendation]]:
-        """Id of a user, and the best items for them; None for a user outside the release.
+        """User id (None for a user outside the release) and the best items for that user.
 
-        `exclude` is a table of items not to recommend, perhaps with a column of users whom they are
-        meant for. What a user outside the release rated is excluded too.
+        `exclude` is a table of items not to recommend; with a user column, each row applies to its
+        user only. Items rated by a user outside the release are excluded too.
         """
         if recipient.ratings is not None:
             own, folded = self._folded(recipient.ratings)
@@ -100,12 +100,12 @@ class Service:
         return user, [Recommendation(**row) for row in columns]
 
     def similar(self, item: str, count: int = 10) -> tuple[Id, list[Recommendation]]:
-        """Id of an item, and the items whose profiles are most like its own."""
+        """Item id, and the items with the most similar profiles."""
         identifier = parse_id(item, self.item_ids)
         return identifier, self._recommender.similar(identifier, count)
 
     def predict(self, recipient: Recipient, item: str) -> Prediction:
-        """Rating that a user would give an item."""
+        """Predicted rating of an item by a user."""
         what = parse_id(item, self.item_ids)
         if recipient.ratings is not None:
             _, mine = self._folded(recipient.ratings)
@@ -123,11 +123,11 @@ class Service:
         return parse_id(user, self._user_ids) if self._user_ids is not None else user
 
     def _folded(self, path: Path) -> tuple[dict[Id, float], FoldedIn]:
-        """Ratings of a user outside the release, and the profile that follows from them."""
+        """Ratings of a user outside the release, and the profile folded in from them."""
         own = own_ratings(path, self.item_ids)
         known = set(self.item_ids.to_list()) & own.keys()
         if not known:
-            raise InvalidDocument(f"the release has none of the items in {path}")
+            raise InvalidDocument(f"none of the items in {path} are in the release")
         if len(known) < len(own):
             left = len(own) - len(known)
             self._note(f"{left} of {len(own)} items in {path} are not in the release")
@@ -135,9 +135,9 @@ class Service:
 
 
 def _excluded(path: Path, user: Id) -> pl.DataFrame:
-    """Pairs not to recommend; items without a column of users are meant for `user`."""
+    """Pairs not to recommend; without a user column, all items apply to `user`."""
     frame = read_table(path)
-    owner = column_of(frame, USER)
-    if owner is None:
-        owner = pl.Series([user] * len(frame))
-    return pl.DataFrame({"user_id": owner, "item_id": id_column(frame, ITEM, str(path))})
+    users = column_of(frame, USER)
+    if users is None:
+        users = pl.Series([user] * len(frame))
+    return pl.DataFrame({"user_id": users, "item_id": id_column(frame, ITEM, str(path))})

@@ -19,7 +19,7 @@ from taciturn.release.bundle import Release
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """One item for somebody: its id, its predicted rating and its rank, from 1."""
+    """One recommended item: its id, its score and its rank, starting at 1."""
 
     item_id: Id
     score: float
@@ -27,20 +27,20 @@ class Recommendation:
 
 
 class Recommender:
-    """Serves a release, with its own item profiles or somebody else's.
+    """Serves a release, with its own item profiles or third-party ones.
 
-    Recommendations have the scores of `FactorModel`, not clipped to the scale, so that they rank.
-    Post-processes a release: nothing here costs privacy. Items and users that the
-    release does not have are refused by name; those it has without ratings score by their biases.
+    Recommendations have the scores of `FactorModel`, which are not clipped to the scale. All of
+    this is post-processing of a release and costs no privacy. Unknown users and items are refused
+    by name; users and items without ratings are scored by their biases.
 
     Parameters
     ----------
     release
-        What was published.
+        Release to serve.
     items
         Item profiles to use instead of the release's; a release of `paper` has none of its own.
     threads
-        How many threads to use; all processors when omitted.
+        Number of threads. Default: one for each processor.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class Recommender:
         chosen = items if items is not None else release.model.items
         if chosen is None:
             raise InvalidParameter(
-                "the release has no item profiles; bring your own (--items FILE)"
+                "the release has no item profiles; pass your own with --items FILE"
             )
         width = release.model.factor_count
         if chosen.factors.shape[1] != width:
             raise InvalidDocument(
-                f"item profiles have length {chosen.factors.shape[1]}, those of the release "
-                f"{width}; both must come from the same factors"
+                f"the item profiles have {chosen.factors.shape[1]} factors and those of the "
+                f"release have {width}; both must come from the same training"
             )
         self._items, self._model = chosen, replace(release.model, items=chosen)
         self._threads = parallel.thread_count(threads)
@@ -63,7 +63,7 @@ class Recommender:
 
     @property
     def item_ids(self) -> pl.Series:
-        """The ids of the items that can be recommended."""
+        """Ids of the items that can be recommended."""
         return self._items.ids
 
     def recommend(
@@ -73,13 +73,13 @@ class Recommender:
         *,
         exclude: pl.DataFrame | None = None,
     ) -> pl.DataFrame:
-        """Return the best `count` items of each user: user_id, item_id, score, rank.
+        """Table of the best `count` items of each user: user_id, item_id, score, rank.
 
-        `exclude` has the columns user_id and item_id: pairs not to recommend, such as what users
-        have seen. A release holds no history, so this comes from whoever calls.
+        `exclude` has the columns user_id and item_id: pairs not to recommend, such as items that
+        users have seen. A release does not contain these pairs, so the caller provides them.
         """
         table = self._user_profiles()
-        # A user may come twice: what is excluded for one is excluded for all of them.
+        # A user may be listed twice; exclusions apply to both.
         rows, places = np.unique(_rows(_series(users), table.ids, "user"), return_inverse=True)
         excluded = self._excluded(table.ids.gather(rows), exclude)
         items, scores = self._best(self._model, rows, count, *excluded)
@@ -93,8 +93,8 @@ class Recommender:
             },
             schema_overrides={"rank": pl.Int32},
         )
-        there = items.ravel() >= 0
-        return found if there.all() else found.filter(pl.Series(there))
+        is_found = items.ravel() >= 0
+        return found if is_found.all() else found.filter(pl.Series(is_found))
 
     def recommend_profile(
         self,
@@ -104,7 +104,7 @@ class Recommender:
         *,
         exclude: Sequence[Id] = (),
     ) -> list[Recommendation]:
-        """Return the best items for a profile that is not in the release, from `fold_in` say."""
+        """Best items for a profile that is not in the release, such as one from `fold_in`."""
         model = self._model.with_user(bias, factors)
         known = _places(_series(exclude), self._items.ids)
         columns = np.unique(known[known >= 0]).astype(np.int32)
@@ -119,8 +119,8 @@ class Recommender:
     def fold_in(self, ratings: Mapping[Id, float]) -> FoldedIn:
         """Profile of a user who is not in the release, from ratings by item id.
 
-        Reads that user's ratings without noise: on the trusted side, or on their own device. The
-        result is theirs alone.
+        Reads that user's ratings without noise, so run it on a trusted server or on the user's own
+        device. The result is private to that user.
         """
         return self._model.fold_in(ratings)
 
@@ -133,27 +133,29 @@ class Recommender:
     def predict(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
-        """Predicted ratings of pairs, clipped to the scale."""
+        """Predicted ratings of (user, item) pairs, clipped to the scale."""
         return self._model.predict_rows(*self._pairs(users, items))
 
     def deviations(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
-        """Standard deviations of ratings about their predictions, before clipping.
+        """Predictive standard deviations of (user, item) pairs, before clipping.
 
-        Raises if the release, or item profiles of another source, have no variances.
+        Raises if the user or item profiles have no variances.
         """
         return self._model.deviations_rows(*self._pairs(users, items))
 
     @property
     def has_deviations(self) -> bool:
-        """Whether users and items have the variances that `deviations` needs."""
+        """True if users and items have the variances that `deviations` needs."""
         return self._model.has_deviations
 
     def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
-        """Return the items whose profiles point most nearly the same way; scores are cosines."""
+        """Items with the most similar profiles; scores are cosine similarities."""
         if self._items.factors.shape[1] == 0:
-            raise InvalidParameter("profiles are empty here: nothing tells which items are alike")
+            raise InvalidParameter(
+                "the profiles in this release have no factors, so items cannot be compared"
+            )
         (place,) = _rows(_series([item]), self._items.ids, "item")
         norms = np.linalg.norm(self._items.factors, axis=1)
         unit = self._items.factors / np.where(norms > 0, norms, 1)[:, None]
@@ -175,7 +177,9 @@ class Recommender:
         """User rows and item rows of pairs of ids."""
         table = self._user_profiles()
         if len(users) != len(items):
-            raise InvalidParameter("give one item for each user")
+            raise InvalidParameter(
+                "users and items must have equal lengths: one item for each user"
+            )
         rows = _rows(_series(users), table.ids, "user")
         return rows, _rows(_series(items), self._items.ids, "item")
 
@@ -201,20 +205,20 @@ class Recommender:
     def _user_profiles(self) -> Profiles:
         if self._model.users is None:
             raise InvalidParameter(
-                "the release has no user profiles; fold somebody in from their own ratings "
-                "(--ratings FILE, or Recommender.fold_in)"
+                "the release has no user profiles; fold a user in from their own ratings with "
+                "--ratings FILE or Recommender.fold_in"
             )
         return self._model.users
 
     def _excluded(
         self, users: pl.Series, exclude: pl.DataFrame | None
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Return the items that each user is not to get, by row."""
+        """Excluded item rows of each user, as starts and columns."""
         if exclude is None:
             return np.zeros(len(users) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
         for name in ("user_id", "item_id"):
             if name not in exclude.columns:
-                raise InvalidParameter("what to exclude must have the columns user_id and item_id")
+                raise InvalidParameter("exclude must have the columns user_id and item_id")
         pairs = pl.DataFrame(
             {
                 "user": _places(exclude["user_id"], users),
@@ -233,7 +237,7 @@ class Recommender:
 
 def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:
     if isinstance(ids, str):
-        raise InvalidParameter("give ids in a list, even a single one")
+        raise InvalidParameter("pass ids as a list, even a single id")
     try:
         return ids if isinstance(ids, pl.Series) else pl.Series(list(ids))
     except (TypeError, OverflowError, pl.exceptions.PolarsError):
@@ -241,7 +245,7 @@ def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:
 
 
 def _places(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:
-    """Return the place of each id in a table, −1 where it is not there."""
+    """Row of each id in a table, −1 if it is missing."""
     if len(ids) == 0:
         return np.empty(0, dtype=np.int64)
     known = table.to_frame("id").with_columns(place=pl.Series(np.arange(len(table))))
@@ -253,15 +257,14 @@ def _places(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:
 
 
 def _rows(ids: pl.Series, table: pl.Series, role: str) -> npt.NDArray[np.int64]:
-    """Return the place of each id, or raise naming the first that is not there."""
+    """Row of each id in a table; raises and names the first missing id."""
     places = _places(ids, table)
     missing = np.flatnonzero(places < 0)
     if missing.size:
         hint = (
-            "; for somebody new, fold in ratings of their own (--ratings FILE, or "
-            "Recommender.fold_in)"
+            "; fold in a new user from their own ratings with --ratings FILE or Recommender.fold_in"
             if role == "user"
-            else "; it has no profile to score"
+            else "; an item without a profile cannot be scored"
         )
         raise InvalidParameter(
             f"there is no {role} {validate.shown(ids[int(missing[0])])} in the release{hint}"

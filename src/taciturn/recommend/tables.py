@@ -1,4 +1,4 @@
-"""Tables that a recommender brings along: item profiles, histories to exclude, titles."""
+"""Tables that callers provide: item profiles, a user's own ratings, titles."""
 
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from taciturn.tables.whole import id_column, read_table
 
 
 def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> Profiles:
-    """Return third-party item profiles of length `width`.
+    """Third-party item profiles with `width` factors.
 
-    A Parquet file has the columns item_id, profile and perhaps bias; an .npy file has one row for
-    each item, and `ids` is a table with a column of their ids in the same order.
+    A Parquet file has the columns item_id, profile and optionally bias. An .npy file has one row
+    for each item, and `ids` is a table with a column of item ids in the same order.
     """
     path = Path(path)
     if path.suffix == ".npy":
@@ -30,15 +30,15 @@ def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> P
             raise InvalidDocument(f"{path} must have the columns item_id and profile")
     profile = frame["profile"]
     if profile.dtype not in (pl.List, pl.Array):
-        raise InvalidDocument(f"the column profile of {path} must hold lists of numbers")
+        raise InvalidDocument(f"the column profile of {path} must contain lists of numbers")
     lengths = profile.list.len() if profile.dtype == pl.List else None
     found = profile.dtype.size if isinstance(profile.dtype, pl.Array) else None
     if lengths is not None and lengths.n_unique() == 1:
         found = int(lengths[0] or 0)
     if found != width:
         raise InvalidDocument(
-            f"the profiles in {path} have length {found if found is not None else 'of all kinds'}, "
-            f"those of the release {width}; both must come from the same factors"
+            f"the profiles in {path} have {found if found is not None else 'varying numbers of'} "
+            f"factors and those of the release have {width}; both must come from the same training"
         )
     bias = frame["bias"] if "bias" in frame.columns else pl.Series([0.0] * len(frame))
     try:
@@ -50,25 +50,27 @@ def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> P
             }
         )
     except (pl.exceptions.PolarsError, TypeError):
-        raise InvalidDocument(f"{path} must hold numbers in its profiles and biases") from None
+        raise InvalidDocument(f"the profiles and biases in {path} must be numbers") from None
     return profiles_from_frame(frame, "item_id", str(path), width=width)
 
 
 def _from_array(path: Path, ids: str | Path | None, width: int) -> Profiles:
     if ids is None:
-        raise InvalidDocument(f"{path} has no ids; give a table of them with --item-ids")
+        raise InvalidDocument(
+            f"{path} contains no item ids; pass a table of them with --item-ids FILE"
+        )
     try:
         loaded = np.load(path, allow_pickle=False)
         rows: npt.NDArray[Any] = np.asarray(loaded)
     except Exception:
-        raise InvalidDocument(f"{path} is not an array that numpy saved") from None
+        raise InvalidDocument(f"{path} is not an .npy file saved by NumPy") from None
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or rows.shape[1] != width:
         raise InvalidDocument(
-            f"{path} must hold one row of {width} numbers for each item, as the release has"
+            f"{path} must have one row of {width} numbers for each item, like the release"
         )
     names = id_column(read_table(ids), ITEM, str(ids))
     if len(names) != len(rows):
-        raise InvalidDocument(f"{path} has {len(rows):,} rows, {ids} {len(names):,} ids")
+        raise InvalidDocument(f"{path} has {len(rows):,} rows, but {ids} has {len(names):,} ids")
     frame = pl.DataFrame(
         {
             "item_id": names,
@@ -82,9 +84,9 @@ def _from_array(path: Path, ids: str | Path | None, width: int) -> Profiles:
 
 
 def same_type(ids: pl.Series, like: pl.Series, source: str) -> pl.Series:
-    """Return ids in the type of others, which they are to be compared with.
+    """Ids cast to the type of the ids in `like`, so that they can be compared.
 
-    One that has no such form is not there: it becomes null.
+    Ids that cannot be cast become null.
     """
     if ids.dtype == like.dtype:
         return ids
@@ -101,30 +103,30 @@ def same_type(ids: pl.Series, like: pl.Series, source: str) -> pl.Series:
 
 
 def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
-    """Return one person's ratings by item id, from a table with an item and a rating column."""
+    """Ratings of one user by item id, from a table with an item and a rating column."""
     frame = read_table(path)
     items, values = id_column(frame, ITEM, str(path)), column_of(frame, RATING)
     if values is None:
-        raise InvalidDocument(f"{path} has no column of ratings, such as rating")
-    people = column_of(frame, USER)
-    if people is not None and people.n_unique() > 1:
-        raise InvalidDocument(f"{path} has ratings of several users; keep those of one person")
+        raise InvalidDocument(f"{path} has no rating column; name it rating")
+    users = column_of(frame, USER)
+    if users is not None and users.n_unique() > 1:
+        raise InvalidDocument(f"{path} has ratings of several users; keep those of one user")
     if len(frame) == 0:
         raise InvalidDocument(f"{path} has no ratings")
     items = same_type(items, item_ids, str(path))
     if values.dtype.is_numeric() is False or values.has_nulls() or items.has_nulls():
         raise InvalidDocument(f"{path} must have an item id and a number in every row")
     if items.n_unique() != len(items):
-        raise InvalidDocument(f"{path} rates an item twice; keep one of both")
+        raise InvalidDocument(f"{path} rates an item twice; keep one rating of each item")
     return dict(zip(items.to_list(), values.cast(pl.Float64).to_list(), strict=True))
 
 
 def read_titles(path: str | Path, ids: pl.Series) -> dict[object, str]:
-    """Return titles by item id from a table with an id and a title column."""
+    """Titles by item id, from a table with an id and a title column."""
     frame = read_table(path)
     titles = column_of(frame, TITLE)
     if titles is None:
-        raise InvalidDocument(f"{path} has no column title")
+        raise InvalidDocument(f"{path} has no title column; name it title")
     keys = same_type(id_column(frame, ITEM, str(path)), ids, str(path))
     try:
         texts = titles.cast(pl.String)

@@ -1,1 +1,1 @@
-"""The published bundle: profiles with the certificate of what their training released."""
+"""Published bundle: profiles, and the certificate of the training that produced them."""

@@ -1,4 +1,4 @@
-"""A release in memory: what anybody may know. It holds no ratings and cannot hold any."""
+"""Release in memory. Everything in it is public; it holds no ratings and cannot hold any."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ OPTIONAL = (ITEMS, USERS, SIGNATURE)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Release:
-    """A release that was read and checked; its model lacks the axes that it does not publish."""
+    """Release that was read and checked; its model lacks the axes that are not published."""
 
     path: Path
     certificate: Certificate

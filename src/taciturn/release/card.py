@@ -1,4 +1,4 @@
-"""The card of a release: what it is, what it guarantees and how to use it, for people."""
+"""Card of a release: its contents, its guarantee and how to use it, as Markdown."""
 
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Status
@@ -10,21 +10,22 @@ from taciturn.release.facts import Facts
 _MEANING = {
     Status.PROVEN: "Its guarantee is proven.",
     Status.CLAIMED: "**Its guarantee is a claim without a valid proof: do not rely on it.**",
-    Status.VOID: "**It has no guarantee: its noise can be repeated by anybody.**",
+    Status.VOID: "**It has no guarantee: anyone can reproduce its noise.**",
     Status.NONE: "**It is not private and has no guarantee.**",
 }
 
 _CONTENTS = {
-    Status.PROVEN: "No ratings and no exact statistic of them are in these files.",
-    Status.CLAIMED: "No ratings are in these files, but what is in them depends on ratings in ways "
-    "that nobody has bounded.",
-    Status.VOID: "No ratings are in these files, but whoever repeats the noise can take it off.",
-    Status.NONE: "No ratings are in these files, but the profiles are exact functions of them.",
+    Status.PROVEN: "These files contain no ratings and no exact statistics of ratings.",
+    Status.CLAIMED: "These files contain no ratings, but they depend on ratings in ways for which "
+    "no bound is known.",
+    Status.VOID: "These files contain no ratings, but anyone who reproduces the noise can "
+    "subtract it.",
+    Status.NONE: "These files contain no ratings, but the profiles are exact functions of them.",
 }
 
 
 def _user_options(model: FactorModel) -> str:
-    """Options that choose the user to recommend to."""
+    """Options of `taciturn recommend` that select the user."""
     if model.prior is not None:
         return "--ratings OWN-RATINGS.csv"
     has_items = model.items is not None
@@ -32,10 +33,10 @@ def _user_options(model: FactorModel) -> str:
 
 
 def _folding(model: FactorModel, prior: Prior) -> list[str]:
-    """Code with which users find their own profiles, on their own side, from their own ratings."""
+    """Code that users run on their own devices to fold in their own ratings."""
     return [
         f'items = pl.read_parquet("{ITEMS}")',
-        'mine = pl.DataFrame({"item_id": [...], "rating": [...]})  # yours, kept private',
+        'mine = pl.DataFrame({"item_id": [...], "rating": [...]})  # your ratings, kept private',
         'rated = mine.join(items, on="item_id")',
         'design = np.column_stack([np.ones(len(rated)), rated["profile"].to_numpy()])',
         f'target = rated["rating"].to_numpy() - {model.mean!r} - rated["bias"].to_numpy()',
@@ -48,12 +49,12 @@ def _folding(model: FactorModel, prior: Prior) -> list[str]:
 
 
 def _deviations(model: FactorModel) -> list[str]:
-    """Formula of the predictive variance, if the tables have variances."""
+    """Formula of the predictive variance, if the tables contain variances."""
     if model.residual_variance is None:
         return []
     return [
         "",
-        "The variance of a rating about its prediction is",
+        "The predictive variance of a rating is",
         f"`{model.residual_variance!r} + item bias_variance + user bias_variance + "
         "dot(item profile_variance, user profile**2) + dot(item profile**2, user profile_variance) "
         "+ dot(item profile_variance, user profile_variance)`.",
@@ -61,15 +62,15 @@ def _deviations(model: FactorModel) -> list[str]:
 
 
 def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str:
-    """Text of card.md; everything in it is public."""
+    """Text of card.md. Everything in it is public."""
     length = model.factor_count
     lines = [
-        "# A recommender released with Taciturn",
+        "# Recommender released with Taciturn",
         "",
-        f"Trained by `{facts.solver}` (Taciturn {facts.taciturn}) on ratings from "
+        f"Trained with `{facts.solver}` (Taciturn {facts.taciturn}) on ratings from "
         f"{model.scale.low:g} to {model.scale.high:g}. {_MEANING[certificate.status]}",
         "",
-        "| file | holds |",
+        "| file | contents |",
         "|---|---|",
     ]
     if model.items is not None:
@@ -83,18 +84,18 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
             f"under {names} |"
         )
     lines += [
-        "| `certificate.json` | the guarantee and the ledger that it is computed from |",
+        "| `certificate.json` | the guarantee, and the ledger from which it is computed |",
         "| `SHA256SUMS` | checksums; `sha256sum -c SHA256SUMS` checks them |",
         "",
         _CONTENTS[certificate.status],
         "",
-        "## The guarantee",
+        "## Guarantee",
         "",
         "```text",
         certificate.to_text().rstrip(),
         "```",
         "",
-        "`taciturn verify DIR` recomputes it from the ledger and checks every file.",
+        "`taciturn verify DIR` recomputes the guarantee from the ledger and checks every file.",
         "",
         "## Use",
         "",
@@ -104,7 +105,7 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         f"taciturn recommend DIR {_user_options(model)} -k 10",
         "```",
         "",
-        "Without: the predicted rating of an item by a user is",
+        "Without Taciturn, the predicted rating of an item by a user is",
         f"`{model.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
         *_deviations(model),
         "",
@@ -124,10 +125,10 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         ]
     elif model.users is not None:
         lines += [
-            f'users = pl.read_parquet("{USERS}")  # multiply with item profiles of your own',
+            f'users = pl.read_parquet("{USERS}")  # multiply by your own item profiles',
         ]
     elif model.prior is not None:
         lines += _folding(model, model.prior)
     else:
-        lines += [f'items = pl.read_parquet("{ITEMS}")  # multiply with user profiles']
+        lines += [f'items = pl.read_parquet("{ITEMS}")  # multiply by user profiles']
     return "\n".join([*lines, "```", ""])

@@ -13,7 +13,7 @@ from taciturn.release.read import load_release
 
 @dataclass(frozen=True, kw_only=True)
 class Composed:
-    """Certificates of releases, in their order, and of all of them together."""
+    """Certificate of each release, in the given order, and of their composition."""
 
     each: tuple[Certificate, ...]
     together: Certificate
@@ -24,7 +24,7 @@ def compose_releases(
 ) -> Composed:
     """Compose release folders, certificates, ledgers or run folders; every file is checked.
 
-    `note` is called with a remark on each run that has not ended.
+    `note` is called with a remark for each unfinished run.
     """
     ledgers: list[Ledger] = []
     certificates: list[Certificate] = []
@@ -33,7 +33,7 @@ def compose_releases(
         if path.is_dir() and (path / SUMS).is_file():
             ledger = load_release(path).certificate.ledger  # checks every file
         elif path.is_dir() and (path / "key.json").is_file():
-            note(f"{path} is a run that has not ended: it may go on to spend its whole budget")
+            note(f"{path} is an unfinished run: if it is resumed, it may spend its whole budget")
         ledgers.append(ledger)
         try:
             certificates.append(Certificate.from_ledger(ledger, delta))

@@ -1,4 +1,4 @@
-"""Public facts of a release beside its guarantee, and their form in certificate.json."""
+"""Public facts of a release other than its guarantee, as stored in certificate.json."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -12,7 +12,7 @@ from taciturn.model.profiles import Prior
 from taciturn.scale import Scale
 
 NUMBER_MAX = 1e15
-"""Largest number in a release: sums of products of such numbers stay finite in 32 bits."""
+"""Largest number allowed in a release: sums of products of them stay finite in 32 bits."""
 
 _ORIGIN = ("solver", "settings", "taciturn", "user_ids")
 _COUNTS = ("factors", "users", "items")
@@ -36,7 +36,7 @@ class Facts:
 
 
 def model_to_dict(model: FactorModel) -> dict[str, Any]:
-    """Numbers of a model beside its profiles, as JSON types; missing ones are left out."""
+    """Numbers of a model other than its profiles, as JSON types; missing ones are omitted."""
     facts: dict[str, Any] = {"scale": asdict(model.scale), "mean": model.mean}
     if model.residual_variance is not None:
         facts["residual_variance"] = model.residual_variance
@@ -47,7 +47,7 @@ def model_to_dict(model: FactorModel) -> dict[str, Any]:
 
 
 def facts_to_dict(facts: Facts, model: FactorModel) -> dict[str, Any]:
-    """Facts of a release as certificate.json holds them: origin, numbers and sizes of tables."""
+    """Facts of a release for certificate.json: origin, numbers and table sizes."""
     sizes = {
         "factors": model.factor_count,
         "users": 0 if model.users is None else len(model.users),
@@ -57,11 +57,13 @@ def facts_to_dict(facts: Facts, model: FactorModel) -> dict[str, Any]:
 
 
 def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int]]:
-    """Facts, a model that still lacks its profiles, and the stated factors, users and items.
+    """Facts, a model without its profiles, and the stated numbers of factors, users and items.
 
-    Raises `InvalidDocument` unless every field is there and can be true.
+    Raises `InvalidDocument` unless every field is present and valid.
     """
-    damaged = InvalidDocument("the facts of the release are not what they should be")
+    damaged = InvalidDocument(
+        "the release's facts in certificate.json have missing, unknown or invalid fields"
+    )
     if not isinstance(document, dict):
         raise damaged
     if document.keys() - {"residual_variance", "prior"} != _REQUIRED:
@@ -100,7 +102,7 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
 
 
 def check_taciturn(version: object) -> str:
-    """Version of Taciturn that a release names; raises unless it is known here."""
+    """Version of Taciturn named in a release; raises if it is invalid or newer than this one."""
     found, own = (
         re.fullmatch(_VERSION, each) if isinstance(each, str) else None
         for each in (version, __version__)
@@ -110,15 +112,17 @@ def check_taciturn(version: object) -> str:
     named, here = (tuple(int(part) for part in each.groups()[:3]) for each in (found, own))
     if named > here:
         raise InvalidDocument(
-            f"the release names Taciturn {version}, and this is {__version__}: check it with that "
-            "one"
+            f"the release was written by Taciturn {version}, and this is {__version__}; check it "
+            f"with version {version} or newer"
         )
     return version
 
 
 def _prior(document: object, factors: int) -> Prior:
-    """Prior of a user's profile, checked."""
-    damaged = InvalidDocument("the prior of the release is not what it should be")
+    """Checked prior of a user's profile."""
+    damaged = InvalidDocument(
+        "the release's prior in certificate.json has missing, unknown or invalid fields"
+    )
     if not (isinstance(document, dict) and document.keys() == {"residual_variance", "variances"}):
         raise damaged
     variances = document["variances"]
@@ -133,5 +137,5 @@ def _prior(document: object, factors: int) -> Prior:
 
 def _bounded(number: float) -> float:
     if abs(number) > NUMBER_MAX:
-        raise InvalidDocument("the facts of the release hold a number that no rating allows")
+        raise InvalidDocument("the release's facts contain a number outside the allowed range")
     return number

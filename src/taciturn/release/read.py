@@ -1,4 +1,4 @@
-"""Reading a release. Trusts nothing in it: every file is checked before it is used."""
+"""Reading a release. Every file is checked before it is used."""
 
 import hashlib
 from dataclasses import replace
@@ -18,7 +18,7 @@ from taciturn.release.tables import profiles_from_parquet
 from taciturn.solvers.catalog import check_solver
 
 SMALL_MAX, TABLE_MAX = 2**20, 2**36
-"""Largest sizes of a release's texts and tables, in bytes; a ledger may be as long as any JSON."""
+"""Maximum sizes of text files and tables, in bytes; a ledger may be as long as any JSON."""
 
 _LARGEST = {
     bundle.CERTIFICATE: strict_json.SIZE_MAX,
@@ -28,11 +28,11 @@ _LARGEST = {
 
 
 def load_release(path: str | Path) -> Release:
-    """Return a release whose files are whole and whose certificate follows from its ledger.
+    """Read a release, check its files and recompute its certificate from the ledger.
 
-    Raises `CheckFailed` if it was changed, `InvalidDocument` if it is none or of a newer version.
-    Its status may be any: look at `release.certificate.status`. A signature is not looked at:
-    `verify_release` does that.
+    Raises `CheckFailed` if the release was changed, and `InvalidDocument` if there is no release at
+    `path` or it has a newer version. Accepts every status: check `release.certificate.status`. Does
+    not check the signature: `verify_release` does.
     """
     path = Path(path)
     files = read_files(path)
@@ -41,11 +41,11 @@ def load_release(path: str | Path) -> Release:
 
 
 def read_files(path: Path) -> dict[str, bytes]:
-    """Contents of the files of a release by name; anything else in its folder is refused."""
+    """Contents of the files of a release, by name; any other file in the folder is refused."""
     try:
         if not path.is_dir():
-            kind = "not a folder" if path.exists() else "not there"
-            raise InvalidDocument(f"{validate.shown(str(path))} is not a release: it is {kind}")
+            problem = "is not a folder" if path.exists() else "does not exist"
+            raise InvalidDocument(f"{validate.shown(str(path))} is not a release: it {problem}")
         found = sorted(file.name for file in path.iterdir())
         if bundle.CERTIFICATE not in found:
             raise InvalidDocument(f"{path} is not a release: it has no {bundle.CERTIFICATE}")
@@ -56,12 +56,14 @@ def read_files(path: Path) -> dict[str, bytes]:
             file = path / name
             is_plain = file.is_file() and not file.is_symlink()
             if name not in bundle.REQUIRED + bundle.OPTIONAL or not is_plain:
-                raise CheckFailed(f"the release {path} has {name!r}, which does not belong there")
+                raise CheckFailed(
+                    f"the release {path} contains {name!r}, which is not part of a release"
+                )
             if file.stat().st_size > _LARGEST.get(name, SMALL_MAX):
-                raise CheckFailed(f"{name} is larger than that of any release")
+                raise CheckFailed(f"{name} is larger than the format allows")
         return {name: (path / name).read_bytes() for name in found}
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no such name"
+        reason = error.strerror if isinstance(error, OSError) else "invalid path"
         raise InvalidDocument(f"cannot read the release {path}: {reason}") from None
 
 
@@ -74,27 +76,27 @@ def check_sums(files: dict[str, bytes]) -> str:
         listed = {line.rstrip("\n").partition("  ")[2] for line in stated}
         missing = sorted((listed & set(bundle.OPTIONAL)) - files.keys())
         if missing:
-            raise CheckFailed(f"{missing[0]} is listed in {bundle.SUMS} but is not there")
+            raise CheckFailed(f"{missing[0]} is listed in {bundle.SUMS} but is missing")
         names = [
             name for name, line in zip(covered, computed, strict=True) if line not in stated
         ] or [bundle.SUMS]
-        raise CheckFailed(f"checksums do not fit: {', '.join(names)} was changed")
-    return f"{len(covered)} files are as their checksums say"
+        raise CheckFailed(f"checksums do not match: {', '.join(names)} was changed")
+    return f"{len(covered)} files match their checksums"
 
 
 def parse(path: Path, files: dict[str, bytes]) -> Release:
-    """Release in files whose checksums hold; its certificate is recomputed from the ledger."""
+    """Release from files that match their checksums; recomputes the certificate."""
     document = strict_json.loads(_text(files[bundle.CERTIFICATE]), bundle.CERTIFICATE)
     if not isinstance(document, dict) or document.get("format") != bundle.FORMAT:
-        raise InvalidDocument(f"{bundle.CERTIFICATE} is not that of a release")
+        raise InvalidDocument(f"{bundle.CERTIFICATE} does not belong to a release")
     check_version("releases", document.get("version"), bundle.VERSION)
     if document.keys() != {"format", "version", "certificate", "facts"}:
-        raise InvalidDocument(f"{bundle.CERTIFICATE} has other fields than a release's")
+        raise InvalidDocument(f"{bundle.CERTIFICATE} has missing or unknown fields")
     facts, model, counts = facts_from_dict(document["facts"])
     certificate = Certificate.from_dict(document["certificate"])
     entry = check_solver(facts.solver, facts.settings, certificate.ledger)
     if counts["factors"] and not entry.has_factors:
-        raise InvalidDocument(f"{facts.solver} has no factors, and the release has")
+        raise InvalidDocument(f"solver {facts.solver} has no factors, but the release has")
     tables = {}
     for name, role in ((bundle.USERS, "user"), (bundle.ITEMS, "item")):
         count = counts[f"{role}s"]
@@ -108,9 +110,9 @@ def parse(path: Path, files: dict[str, bytes]) -> Release:
                 has_variances=model.residual_variance is not None,
             )
         elif count:
-            raise CheckFailed(f"the facts count {count:,} rows of {name}, which is not there")
+            raise CheckFailed(f"the facts state {count:,} rows in {name}, which is missing")
     if not tables:
-        raise CheckFailed("the release has no profiles at all")
+        raise CheckFailed("the release has no profiles")
     model = replace(model, users=tables.get(bundle.USERS), items=tables.get(bundle.ITEMS))
     release = Release(path=path, certificate=certificate, facts=facts, model=model)
     _check_users(release)
@@ -118,16 +120,16 @@ def parse(path: Path, files: dict[str, bytes]) -> Release:
 
 
 def _check_users(release: Release) -> None:
-    """Raise unless users are in the release as its unit and its facts say."""
+    """Raise unless the user table matches the privacy unit and the facts."""
     certificate, users = release.certificate, release.model.users
-    hides_people = certificate.unit is Unit.USER and certificate.status is not Status.NONE
-    if hides_people and (users is not None or release.model.prior is None):
-        raise CheckFailed("unit user hides people: such a release has items and a prior, no users")
+    protects_users = certificate.unit is Unit.USER and certificate.status is not Status.NONE
+    if protects_users and (users is not None or release.model.prior is None):
+        raise CheckFailed("a release under unit user must have items and a prior, and no users")
     kind = release.facts.user_ids
     if (users is None) != (kind == "none") or (
         users is not None and kind == "pseudonyms" and users.ids.dtype != pl.String
     ):
-        raise CheckFailed("the facts do not say truly what users are called")
+        raise CheckFailed(f"facts.user_ids does not match {bundle.USERS}")
 
 
 def _text(content: bytes) -> str:

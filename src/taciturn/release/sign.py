@@ -1,4 +1,4 @@
-"""Ed25519 signatures of releases: who vouches for one."""
+"""Ed25519 signatures of releases."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ _CONTEXT = b"taciturn release 1\n"
 
 
 def make_keys(path: str | Path) -> tuple[Path, Path]:
-    """Write a new private key to `path`, readable by its owner only, and its public key beside it.
+    """Write a new key pair: the private key to `path`, the public key to `path`.pub.
 
-    The public key goes to `path`.pub. Neither file may exist.
+    Only the owner can read the private key. Neither file may exist.
     """
     private, public = Path(path).absolute(), Path(f"{Path(path).absolute()}.pub")
     key = Ed25519PrivateKey.generate()
@@ -43,29 +43,29 @@ def make_keys(path: str | Path) -> tuple[Path, Path]:
 
 
 def read_private_key(path: str | Path) -> Ed25519PrivateKey:
-    """Return the private key in a PEM file."""
+    """Private key from a PEM file."""
     try:
         key = serialization.load_pem_private_key(_read(path), password=None)
     except (ValueError, TypeError):
-        raise InvalidDocument(f"{path} is not an unencrypted private key in PEM form") from None
+        raise InvalidDocument(f"{path} is not an unencrypted private key in PEM format") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidDocument(f"{path} is not an Ed25519 key; make one with taciturn keygen")
     return key
 
 
 def read_public_key(path: str | Path) -> Ed25519PublicKey:
-    """Return the public key in a PEM file."""
+    """Public key from a PEM file."""
     try:
         key = serialization.load_pem_public_key(_read(path))
     except ValueError:
-        raise InvalidDocument(f"{path} is not a public key in PEM form") from None
+        raise InvalidDocument(f"{path} is not a public key in PEM format") from None
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidDocument(f"{path} is not an Ed25519 key; make one with taciturn keygen")
     return key
 
 
 def signature(key: Ed25519PrivateKey, sums: bytes) -> str:
-    """Return the signature file of a release whose checksums are `sums`."""
+    """Contents of signature.json for a release whose checksums are `sums`."""
     return strict_json.dumps(
         {
             "format": FORMAT,
@@ -78,9 +78,9 @@ def signature(key: Ed25519PrivateKey, sums: bytes) -> str:
 
 
 def check_signature(content: bytes, sums: bytes, expected: Ed25519PublicKey | None) -> str:
-    """Return the public key that signed `sums`, in hexadecimal; raise unless it truly did.
+    """Public key that signed `sums`, in hexadecimal; raises if the signature is invalid.
 
-    With `expected`, it must be that key. Without, the signature shows only that whoever holds the
+    With `expected`, it must be that key. Without, the signature only shows that the holder of the
     key that it names signed these files.
     """
     try:
@@ -98,14 +98,14 @@ def check_signature(content: bytes, sums: bytes, expected: Ed25519PublicKey | No
     }
     if content != strict_json.dumps(canonical).encode():
         raise CheckFailed(
-            "the signature file is damaged, or of a version this Taciturn does not know"
+            "the signature file is damaged, or written by a newer version of Taciturn"
         )
     try:
         key.verify(signed, _CONTEXT + sums)
     except InvalidSignature:
-        raise CheckFailed("the signature does not fit the files") from None
+        raise CheckFailed("the signature does not match the files") from None
     if expected is not None and _raw(expected) != public:
-        raise CheckFailed("the release was signed with another key")
+        raise CheckFailed("the release was signed with a different key")
     return public.hex()
 
 

@@ -22,7 +22,7 @@ from taciturn.release.sign import check_signature
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One check of a release: what was looked at, whether it held, and what was seen."""
+    """Result of one check of a release; `detail` is a sentence for the reader."""
 
     name: str
     passed: bool
@@ -31,7 +31,7 @@ class Check:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What verifying a release found; `release` is None if it could not be read."""
+    """Result of verifying a release; `release` is None if it could not be read."""
 
     checks: tuple[Check, ...]
     release: Release | None
@@ -40,7 +40,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether every check held."""
+        """True if every check passed."""
         return self.release is not None and all(check.passed for check in self.checks)
 
 
@@ -53,22 +53,22 @@ def verify_release(
     max_delta: float | None = None,
     population: int | None = None,
 ) -> Verdict:
-    """Check everything about a release and say what held and what did not.
+    """Check the files, certificate, signature and status of a release.
 
-    Raises `InvalidDocument` only if there is no release at `path` at all.
+    Raises `InvalidDocument` only if there is no release at `path`.
 
     Parameters
     ----------
     path
-        The folder of the release.
+        Folder of the release.
     allowed
-        Statuses that pass.
+        Accepted statuses.
     public_key
-        Key that must have signed the release; any, or none, when omitted.
+        Key that must have signed the release. Default: any key, or none.
     max_epsilon, max_delta
-        Largest ε and δ of the guarantee that pass.
+        Maximum accepted ε and δ. Default: no maximum.
     population
-        Number of users in the data, for judging δ; those listed in the release when omitted.
+        Number of users in the data, to judge δ. Default: the number of users in the release.
     """
     if max_epsilon is not None:
         validate.positive("max_epsilon", max_epsilon, "the largest epsilon to accept")
@@ -94,10 +94,10 @@ def verify_release(
     def contents() -> str:
         nonlocal release
         release = parse(path, files)
-        return "the guarantee follows from the ledger, and the tables are what it says"
+        return "the guarantee follows from the ledger, and the tables match the facts"
 
     check("files", lambda: check_sums(files))
-    if checks[0].passed:  # what is not whole is not parsed
+    if checks[0].passed:  # damaged files are not parsed
         check("contents", contents)
     check("signature", lambda: _check_signed(files, public_key))
     warnings: tuple[str, ...] = ()
@@ -119,14 +119,14 @@ def _check_limits(
     certificate: Certificate, max_epsilon: float | None, max_delta: float | None
 ) -> str:
     if certificate.epsilon is None:
-        raise CheckFailed("there is no epsilon to keep a limit")
+        raise CheckFailed("the release has no epsilon, so no maximum can be met")
     if max_epsilon is not None and certificate.epsilon > max_epsilon:
         raise CheckFailed(
-            f"epsilon is {rounded_up(certificate.epsilon, 6)}, and {max_epsilon:g} is allowed"
+            f"epsilon is {rounded_up(certificate.epsilon, 6)}, above the maximum of {max_epsilon:g}"
         )
     if max_delta is not None and certificate.delta > max_delta:
-        raise CheckFailed(f"delta is {certificate.delta:g}, and {max_delta:g} is allowed")
-    return "epsilon and delta are within the limits"
+        raise CheckFailed(f"delta is {certificate.delta:g}, above the maximum of {max_delta:g}")
+    return "epsilon and delta are within the given limits"
 
 
 def _delta_warnings(release: Release, population: int | None) -> list[str]:
@@ -139,15 +139,16 @@ def _delta_warnings(release: Release, population: int | None) -> list[str]:
 def _check_status(release: Release, allowed: frozenset[Status]) -> str:
     status = release.certificate.status
     if status not in allowed:
-        raise CheckFailed(f"the status is {status}, which is no guarantee")
+        raise CheckFailed(f"the status is {status}, which is not accepted")
     return f"the status is {status}"
 
 
 def _check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -> str:
     if bundle.SIGNATURE not in files:
         if public_key is None:
-            return "none: nobody vouches for the release"
-        raise CheckFailed("none: the release is not signed")
+            return "none: the release is not signed"
+        raise CheckFailed("the release is not signed, and --public-key requires it")
     key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
-    whose = "the key given" if public_key is not None else f"the key {key}; whose it is, find out"
-    return f"its checksums are signed with {whose}"
+    if public_key is not None:
+        return "the checksums are signed with the given key"
+    return f"the checksums are signed with the key {key}; check whose key it is"

@@ -1,4 +1,4 @@
-"""Writing a release: whole or not at all, and never over another. See docs/release-format.md."""
+"""Writing a release atomically, never over an existing one. See docs/release-format.md."""
 
 import hashlib
 import secrets
@@ -28,7 +28,7 @@ from taciturn.solvers.contract import Fit
 
 
 class UsersOut(StrEnum):
-    """What users are called in a release."""
+    """Form of users in a release."""
 
     IDS = "ids"
     PSEUDONYMS = "pseudonyms"
@@ -36,8 +36,8 @@ class UsersOut(StrEnum):
 
 
 NO_USERS = (
-    "unit user hides people: a profile would be an exact function of one person's ratings, for "
-    "that person alone; release items only, and let people fold in (--users-out none)"
+    "a release under unit user cannot contain users: a user profile is an exact function of one "
+    "user's ratings; pass --users-out none, and let users fold in"
 )
 
 
@@ -51,45 +51,49 @@ def write_release(
     key: Ed25519PrivateKey | None = None,
     draft: Path | None = None,
 ) -> Path:
-    """Write what may be released of a fit to a new folder.
+    """Write the publishable part of a fit to a new folder.
 
-    It is put together under another name, `draft` if given, and then renamed, so a crash leaves a
-    whole release or none. Item profiles that are private stay out.
+    The release is written under another name, `draft` if given, and then renamed, so that a crash
+    leaves a complete release or none. Private item profiles are left out.
 
     Parameters
     ----------
     fit, certificate
-        What to write, and its guarantee.
+        Fit to write, and its guarantee.
     path
-        The folder; it must not exist.
+        Folder of the release; must not exist.
     users_out
-        Whether users appear under their ids, under random pseudonyms, or not at all.
+        Users appear under their ids, under random pseudonyms, or not at all.
     pseudonyms
-        A private file for the map from ids to pseudonyms, if there are any.
+        Private file for the map from ids to pseudonyms; required for pseudonyms.
     key
-        Signs the release.
+        Key to sign the release with.
     """
     path = Path(path).absolute()
     names = None
     if users_out is UsersOut.PSEUDONYMS and pseudonyms is None:
-        raise InvalidDocument("pseudonyms need a private file for their map")
+        raise InvalidDocument(
+            "pseudonyms need a private file for the map from ids: --pseudonyms-out FILE"
+        )
     model = replace(fit.model, users=None)
     if users_out is not UsersOut.NONE:
         users = _released_users(fit)
         if users_out is UsersOut.PSEUDONYMS:
             users, names = _renamed(users)
         model = replace(model, users=users)
-    sides = ((bundle.USERS, "user_id", model.users), (bundle.ITEMS, "item_id", model.items))
-    tables = {name: (held, id_name) for name, id_name, held in sides if held is not None}
+    axes = ((bundle.USERS, "user_id", model.users), (bundle.ITEMS, "item_id", model.items))
+    tables = {name: (held, id_name) for name, id_name, held in axes if held is not None}
     if not tables:
-        raise InvalidDocument(f"{fit.solver} releases users only; nothing is left without them")
+        raise InvalidDocument(
+            f"{fit.solver} releases users only, so --users-out none would leave nothing"
+        )
     facts = Facts(
         solver=fit.solver,
         settings=dict(fit.settings),
         taciturn=__version__,
         user_ids=users_out.value,
     )
-    check_solver(facts.solver, facts.settings, certificate.ledger)  # a reader would refuse it
+    check_solver(facts.solver, facts.settings, certificate.ledger)  # readers make the same check
 
     def fill(folder: Path) -> None:
         for name, (profiles, id_name) in tables.items():
@@ -120,14 +124,14 @@ def write_release(
 
 
 def _released_users(fit: Fit) -> Profiles:
-    """Return user profiles that may be released, or say why there are none."""
+    """User profiles that may be released; raises if there are none."""
     if fit.model.users is None or fit.ledger.unit is Unit.USER:
         raise InvalidDocument(NO_USERS)
     return fit.model.users
 
 
 def checksums(folder: Path) -> bytes:
-    """Return what SHA256SUMS says of the files in a folder, in the form of `sha256sum`."""
+    """Contents of SHA256SUMS for the files in a folder, in the format of `sha256sum`."""
     names = sorted(
         file.name for file in folder.iterdir() if file.name not in (bundle.SUMS, bundle.SIGNATURE)
     )
@@ -136,12 +140,14 @@ def checksums(folder: Path) -> bytes:
 
 
 def write_private_items(fit: Fit, path: str | Path) -> Path:
-    """Write item profiles that were never noised to a new file of the owner's own.
+    """Write item profiles without noise to a new, owner-only file.
 
-    They depend on the ratings without any protection: whoever gets them gets that too.
+    They are exact functions of the ratings and must not be published.
     """
     if fit.private_items is None:
-        raise InvalidDocument(f"{fit.solver} has no private item profiles: they are in the release")
+        raise InvalidDocument(
+            f"{fit.solver} has no private item profiles; its item profiles are in the release"
+        )
     path = Path(path).absolute()
     content = parquet_bytes(profiles_to_frame(fit.private_items, "item_id"))
     write_file(path, content, is_private=True)
@@ -149,7 +155,7 @@ def write_private_items(fit: Fit, path: str | Path) -> Path:
 
 
 def _renamed(users: Profiles) -> tuple[Profiles, pl.DataFrame]:
-    """Return users under random names, in their order, and the map from ids to names."""
+    """Users sorted by random pseudonyms, and the map from ids to pseudonyms."""
     names = [secrets.token_hex(16) for _ in range(len(users))]
     order = np.argsort(np.array(names))
     pseudonyms = pl.Series(names, dtype=pl.String)

@@ -1,1 +1,1 @@
-"""From ratings to a release."""
+"""Training: from ratings to a release."""

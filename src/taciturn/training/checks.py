@@ -1,4 +1,4 @@
-"""Checks before a training begins and before its release is written."""
+"""Checks before a training starts and before its release is written."""
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -13,19 +13,19 @@ def check_pattern(ratings: Ratings, solver: Solver, pattern_is_public: bool) -> 
     is_exposed = solver.is_private and solver.unit is Unit.VALUE and not pattern_is_public
     if is_exposed and ratings.preparation.is_pattern_from_values:
         raise InvalidParameter(
-            "unit value publishes which pairs are rated, and here that depends on values: ratings "
+            "unit value publishes the rating pattern, which here depends on rating values: ratings "
             "outside the scale are dropped, or the ratings are a sparse matrix, which cannot hold "
-            "a 0; use --outside clip or --unit rating, or --pattern-is-public if the pattern is "
+            "a 0; pass --outside clip or --unit rating, or --pattern-is-public if the pattern is "
             "public"
         )
 
 
 def check_within(certificate: Certificate, budget: Budget | None) -> None:
-    """Raise if a certificate exceeds the budget: a bug here, which must not reach a release."""
+    """Raise if a certificate exceeds the budget, so that a bug cannot reach a release."""
     if budget is None:
         return
     if certificate.epsilon is not None and certificate.epsilon > budget.epsilon:
         raise BudgetExceeded(
-            "the training recorded more than its budget, and no release was written; this is a bug "
-            "of Taciturn: please report it"
+            "the training spent more than its budget, so no release was written; this is a bug in "
+            "Taciturn: please report it"
         )

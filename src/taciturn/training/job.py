@@ -1,4 +1,4 @@
-"""A training as its owner orders it: checked first, then read, then previewed or run."""
+"""Training job: options are checked first, then ratings are read, then it is previewed or run."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -26,13 +26,13 @@ Progress = Callable[[int, int], None]
 Reader = Callable[[Any, ReadingOptions], Ratings]
 
 
-def nobody(sentence: str) -> None:
-    """Say a sentence to nobody."""
+def ignore(sentence: str) -> None:
+    """Discard a remark."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budgeted:
-    """A solver and the budget that it spends, None if it is not private or has its own."""
+    """Solver and its budget; None if the solver is not private or sets its own."""
 
     solver: Solver
     budget: Budget | None
@@ -42,7 +42,7 @@ class Budgeted:
     def of(
         cls, name: str, unit: str, epsilon: float | None, delta: float, options: dict[str, Any]
     ) -> "Budgeted":
-        """Solver of a name with options, those that are None left to it, and a budget to match."""
+        """Solver with the given options, and its budget. Options that are None keep defaults."""
         has_own_budget = options.get("epsilon_i") is not None
         if has_own_budget and name in CATALOG and "delta" in CATALOG[name].settings:
             options = options | {"delta": delta}
@@ -50,25 +50,25 @@ class Budgeted:
         if epsilon is not None and not solver.is_private:
             raise InvalidParameter(f"{solver.name} is not private; leave out --epsilon")
         if epsilon is None and solver.is_private and not has_own_budget:
-            raise InvalidParameter("a private solver needs a budget: --epsilon E")
+            raise InvalidParameter("a private solver needs a budget; pass --epsilon NUMBER")
         budget = Budget.from_epsilon(epsilon, delta) if epsilon is not None else None
         return cls(solver=solver, budget=budget, delta=delta)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A training with everything that decides it. Checked when built, before anything is read.
+    """Complete specification of a training. Checked when built, before anything is read.
 
     Attributes
     ----------
     source, reading
-        The ratings, and how to read them.
+        Ratings, and options for reading them.
     trained
-        The solver and its budget.
+        Solver and its budget.
     lists
-        Public id lists, which take the place of the users and items in the ratings.
+        Public id lists. Default: the users and items in the ratings.
     outputs
-        Where the release and private files go; a preview needs none.
+        Paths of the release and the private files; not needed for a preview.
     holdout, seed, threads, pattern_is_public
         As in `train`.
     """
@@ -90,18 +90,18 @@ class Job:
             raise InvalidParameter("unit user releases no list of users; leave out --user-list")
         if self.lists.items is not None and self.reading.item_id_type is not None:
             raise InvalidParameter(
-                "the item list decides the type of item ids; leave out --item-id-type"
+                "--item-list determines the type of item ids; leave out --item-id-type"
             )
 
     @property
     def unit(self) -> Unit:
-        """What the training protects."""
+        """Privacy unit of the training."""
         return self.trained.solver.unit
 
     def preview(
-        self, *, read: Reader = load_source, note: Say = nobody, warn: Say = nobody
+        self, *, read: Reader = load_source, note: Say = ignore, warn: Say = ignore
     ) -> Preview:
-        """What the training would spend and take. Reads private data and releases nothing."""
+        """Privacy cost, time and memory of the training. Reads private data, releases nothing."""
         ratings = self._ratings(read, note, warn)
         if self.outputs is not None:
             check_absent(self.outputs.release)
@@ -121,19 +121,17 @@ class Job:
         *,
         resume: bool = False,
         read: Reader = load_source,
-        note: Say = nobody,
-        warn: Say = nobody,
+        note: Say = ignore,
+        warn: Say = ignore,
         progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(silent),
     ) -> Trained:
         """Train and write the release; see `train`. Reads private data.
 
-        Remarks for the owner go to `note` and `warn` and are owner-only. `progress` opens what is
-        called with the iterations done and in all; it is closed before remarks are made.
+        Remarks to `note` and `warn` are owner-only. `progress` opens a function that takes the
+        iterations done and in total; it is closed before any remarks.
         """
         if self.outputs is None:
-            raise InvalidParameter(
-                "say where to write the release: -o DIR; or look first: --dry-run"
-            )
+            raise InvalidParameter("pass -o DIR to write a release, or --dry-run to preview it")
         ratings = self._ratings(read, note, warn)
         folder = run_folder(self.outputs.release)
         was_there = folder.exists()
@@ -153,13 +151,13 @@ class Job:
                 )
         except KeyboardInterrupt:
             if folder.exists():
-                note("interrupted; the same command with --resume goes on, with the same noise")
+                note("interrupted; rerun the command with --resume to continue with the same noise")
             raise
         except TaciturnError:
             if folder.exists() and not was_there:
                 note(
-                    f"what was released so far counts; it is recorded in {folder}: go on with "
-                    "--resume, or remove the folder to begin again"
+                    f"noisy answers released so far count; they are recorded in {folder}: continue "
+                    "with --resume, or delete the folder to start again"
                 )
             raise
         self._say_public(note)
@@ -167,7 +165,7 @@ class Job:
         return trained
 
     def _ratings(self, read: Reader, note: Say, warn: Say) -> Ratings:
-        """Ratings to train on, with remarks on how they were prepared and on δ."""
+        """Ratings to train on; makes remarks about their preparation and about δ."""
         ratings = self.lists.among(read(self.source, self.reading))
         for sentence in ratings.preparation.notes():
             note(sentence)
@@ -179,7 +177,7 @@ class Job:
         return ratings
 
     def _say_public(self, note: Say) -> None:
-        """Name the lists that the unit protects but that are published from the ratings."""
+        """Name the id lists that are taken from the ratings and treated as public."""
         roles = [
             role
             for role, path, is_listed in (
@@ -197,17 +195,18 @@ class Job:
             )
 
     def _say_left_out(self, trained: Trained, outputs: Outputs, note: Say) -> None:
-        """Name what the owner may miss in the release."""
+        """Name parts that the owner may expect in the release but that it does not have."""
         fit = trained.fit
         if fit is None:
             return
         if CATALOG[self.trained.solver.name].has_factors and fit.model.factor_count == 0:
             note(
-                "noise leaves no room for factors here: the release has biases only, which rank "
-                "items the same for every user; a larger epsilon or more ratings would change that"
+                "at this noise level factors would not help, so the release has biases only and "
+                "ranks items the same for every user; a larger --epsilon or more ratings would add "
+                "factors"
             )
         if fit.private_items is not None and outputs.private_items is None:
             note(
-                "the item profiles were never noised and are not in the release; "
-                "--private-items-out keeps them for you"
+                "the item profiles have no noise and are not in the release; pass "
+                "--private-items-out FILE to keep them"
             )

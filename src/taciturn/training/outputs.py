@@ -1,4 +1,4 @@
-"""Outputs of a training: the release, and the private files that belong to its owner."""
+"""Outputs of a training: the release, and the owner's private files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,24 +14,24 @@ from taciturn.release.write import NO_USERS, UsersOut
 from taciturn.solvers.solver import Solver
 
 ITEMS, PSEUDONYMS = "items.parquet", "pseudonyms.parquet"
-"""Names of private files while they wait in the run folder."""
+"""Names of private files in the run folder, before they are moved to their paths."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Where a training writes, and how users appear in the release.
+    """Output paths of a training, and how users appear in the release.
 
     Parameters
     ----------
     release
-        The folder of the release; it must not exist yet.
+        Folder of the release; must not exist.
     users_out
-        Whether users appear in the release under their ids, under random pseudonyms, or not at all.
-        Default: under their ids, but under unit `user` never.
+        Users appear in the release under their ids, under random pseudonyms, or not at all.
+        Default: under their ids; not at all under unit `user`.
     pseudonyms
         Private file for the map from ids to pseudonyms, with `users_out="pseudonyms"`.
     private_items
-        Private file for item profiles that were never noised, where a solver has them.
+        Private file for item profiles without noise, if the solver has them.
     sign
         Private key, from `taciturn keygen`, to sign the release with.
     """
@@ -47,7 +47,7 @@ class Outputs:
 class Targets:
     """Outputs of one training, checked against its solver.
 
-    `private` maps the name of a private file in the run folder to the path where it goes.
+    `private` maps the name of each private file in the run folder to its final path.
     """
 
     release: Path
@@ -58,23 +58,23 @@ class Targets:
 
     @property
     def has_pseudonyms(self) -> bool:
-        """Whether users appear under random pseudonyms."""
+        """True if users appear under random pseudonyms."""
         return self.users_out is UsersOut.PSEUDONYMS
 
     def check_absent(self) -> None:
-        """Raise if an output exists already, or its parent folder does not."""
+        """Raise if an output already exists, or its parent folder does not."""
         for path in (self.release, *self.private.values()):
             check_absent(path)
 
 
 def run_folder(release: str | Path) -> Path:
-    """Folder in which an interrupted training keeps what it needs to resume."""
+    """Run folder beside a release, from which an interrupted training resumes."""
     release = Path(release).absolute()
     return release.with_name(f"{release.name}.run")
 
 
 def users_in_release(solver: Solver, users_out: UsersOut | str | None) -> UsersOut:
-    """How users appear in the release; raises if the unit does not allow it."""
+    """Form of users in the release; raises if the privacy unit does not allow it."""
     protects_users = solver.unit is Unit.USER
     if users_out is None:
         return UsersOut.NONE if protects_users else UsersOut.IDS
@@ -90,20 +90,20 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
     users_out = users_in_release(solver, outputs.users_out)
     if (users_out is UsersOut.PSEUDONYMS) != (outputs.pseudonyms is not None):
         raise InvalidParameter(
-            "pseudonyms and a private file for their map go together: "
+            "pseudonyms and a private file for their map go together: pass "
             "--users-out pseudonyms --pseudonyms-out FILE"
         )
     if outputs.private_items is not None and not solver.has_private_items:
         raise InvalidParameter(
-            f"{solver.name} has no private item profiles: they are in the release"
+            f"{solver.name} has no private item profiles; leave out --private-items-out"
         )
     if users_out is UsersOut.NONE and solver.has_private_items:
-        raise InvalidParameter(f"{solver.name} releases users only; nothing is left without them")
+        raise InvalidParameter(f"{solver.name} releases users only; leave out --users-out none")
     files = ((ITEMS, outputs.private_items), (PSEUDONYMS, outputs.pseudonyms))
     private = {name: Path(path).absolute() for name, path in files if path is not None}
     paths = (release, run_folder(release), *private.values())
     if len({path.resolve() for path in paths}) != len(paths):
-        raise InvalidParameter("every output needs a path of its own")
+        raise InvalidParameter("outputs must have different paths")
     return Targets(
         release=release,
         run_folder=run_folder(release),

@@ -1,4 +1,4 @@
-"""Preview of a training: its cost in privacy, time and memory, without a release."""
+"""Preview of a training: privacy cost, time and memory, without a release."""
 
 import resource
 import sys
@@ -20,14 +20,14 @@ from taciturn.solvers.solver import Solver
 from taciturn.training.checks import check_pattern
 
 _TRIAL, _PART = 4, 0.04
-"""Minimum number of steps that a preview tries, and the fraction of all effort that they cover."""
+"""Minimum number of steps that a preview runs, and minimum fraction of the total effort."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preview:
     """Cost of a training in privacy, seconds and bytes.
 
-    `certificate` is None if it is not private. `seconds` and `memory` are owner-only.
+    `certificate` is None if the solver is not private. `seconds` and `memory` are owner-only.
     """
 
     status: Status
@@ -48,9 +48,8 @@ def preview(
 ) -> Preview:
     """Privacy cost of a training, with estimates of its time and memory.
 
-    Runs a few steps on the ratings with throw-away noise, to see how fast they are, and
-    discards the result. Nothing is released. The time and the memory they took depend on the number
-    of ratings and are owner-only.
+    Times a few steps on the ratings with throw-away noise and discards the result. Nothing is
+    released. The estimates depend on the number of ratings and are owner-only.
     """
     check_pattern(ratings, solver, pattern_is_public)
     if holdout is not None:
@@ -72,7 +71,7 @@ def preview(
 
 
 class _Enough(Exception):
-    """Ends a trial of a few steps."""
+    """Raised to stop after enough steps."""
 
 
 def _estimate(
@@ -82,9 +81,9 @@ def _estimate(
     efforts: Sequence[float],
     threads: int | None,
 ) -> float:
-    """Seconds that training takes, estimated from its first steps.
+    """Duration of the training in seconds, estimated from its first steps.
 
-    The first step, which warms everything up, counts for itself alone.
+    The first step is slower than the others and is not extrapolated.
     """
     begin, marks, enough = perf_counter(), [0.0], _PART * sum(efforts)
 

@@ -1,4 +1,4 @@
-"""Training as a data owner does it: ratings in, a release with its certificate out."""
+"""Training by a data owner: from ratings to a release with its certificate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ from taciturn.training.workspace import finish_interrupted, make_binding, open_w
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trained:
-    """Result of a training: the release, and facts for its owner.
+    """Result of a training: the release, and owner-only facts.
 
-    `rmse_train` and `rmse_test` are exact errors on private data, so owner-only. `fit` is None if a
-    resumed training had ended already.
+    `rmse_train` and `rmse_test` are exact functions of private data, so they are owner-only. `fit`
+    is None if a resumed training had already finished.
     """
 
     fit: Fit | None
@@ -56,29 +56,28 @@ def train(
     Parameters
     ----------
     ratings, solver, budget
-        What to train on, how (`AlsSolver()` when None), and within what.
+        Ratings to train on, the solver (`AlsSolver()` when None) and the privacy budget.
     output
-        The folder of the release, which must not exist yet; or `Outputs`, to choose how users
-        appear in it, to sign it, or to keep private files.
+        Folder of the release, which must not exist; or `Outputs`, to choose how users appear in it,
+        to sign it, or to keep private files.
     holdout
-        A part of the ratings to leave out of training and measure the error on, for the owner.
+        Fraction of the ratings to hold out and measure the (owner-only) error on.
     seed
-        Public; draws the split and the initial profiles, never noise.
+        Public seed of the split and the initial profiles; noise never uses it.
     threads
-        How many threads to use; the result does not depend on it.
+        Number of threads; does not affect the result. Default: one for each processor.
     resume
-        Go on with an interrupted training of the same data and configuration, with the same noise.
+        Resume an interrupted training with the same data, configuration and noise.
     pattern_is_public
-        Train under unit `value` although the rating pattern depends on values, because it is
-        public.
+        Declare the rating pattern public even though it depends on rating values (unit `value`).
     progress
-        Called with the iterations done and in all.
+        Called with the iterations done and in total.
     """
     start = perf_counter()
     solver = solver or AlsSolver()
     check_pattern(ratings, solver, pattern_is_public)
     check_configuration(solver.name, solver.settings)
-    Session(seed=seed)  # raises before anything is made
+    Session(seed=seed)  # raises before anything is created
     outputs = output if isinstance(output, Outputs) else Outputs(release=output)
     targets = make_targets(outputs, solver)
     test = None

@@ -1,8 +1,8 @@
-"""Workspace of a training: the run folder beside its release, and how an interrupted one resumes.
+"""Workspace of a training: the run folder beside its release, and resuming from it.
 
-While it runs, a training keeps the folder `RELEASE.run` with its ledger, its noise key and
-checkpoints. Private files wait there until the release is in place. Then they move to their own
-paths, the key is erased, and the folder is removed.
+While a training runs, the folder `RELEASE.run` holds its ledger, noise key and checkpoints. Private
+files stay there until the release is written. Then they are moved to their paths, the key is
+erased, and the folder is deleted.
 """
 
 import json
@@ -28,14 +28,14 @@ from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import ITEMS, PSEUDONYMS, Targets
 
 Binding = list[bytes | memoryview]
-"""Bytes that stand for the data and the configuration of a training; its noise is bound to them."""
+"""Bytes that identify the data and configuration of a training; its noise is bound to them."""
 
 _LEDGER, _DRAFT = "ledger.jsonl", "release"
 
 
 @dataclass(frozen=True, eq=False)
 class Workspace:
-    """Run folder of a training under way, and where its outputs go."""
+    """Run folder of a running training, and its targets."""
 
     folder: RunFolder
     targets: Targets
@@ -68,9 +68,9 @@ class Workspace:
 
 @contextmanager
 def open_workspace(targets: Targets, binding: Binding, *, resume: bool) -> Iterator[Workspace]:
-    """Workspace of a new or a resumed training.
+    """Workspace of a new or resumed training.
 
-    It is removed at the end. After a failure it stays to be resumed, unless nothing was released.
+    It is deleted at the end. After a failure it is kept for resuming, unless nothing was released.
     """
     folder = _open_folder(targets, binding, resume)
     try:
@@ -86,11 +86,11 @@ def open_workspace(targets: Targets, binding: Binding, *, resume: bool) -> Itera
 
 
 def finish_interrupted(targets: Targets, binding: Binding) -> Certificate | None:
-    """Finish a training that was interrupted when its release was in place.
+    """Finish a training that was interrupted after its release was written.
 
-    Moves private files that still wait to their paths, erases the key and removes the run folder.
-    Returns the certificate of the release, or None if there is no such training. Raises, changing
-    nothing, if a private file would be lost.
+    Moves the remaining private files to their paths, erases the key and deletes the run folder.
+    Returns the certificate of the release, or None if there is no such training. Raises, without
+    changes, if a private file would be lost.
     """
     release, path, private = targets.release, targets.run_folder, targets.private
     if not (release.is_dir() and path.is_dir()):
@@ -111,7 +111,10 @@ def finish_interrupted(targets: Targets, binding: Binding) -> Certificate | None
         )
     for name, target in private.items():
         if name not in waiting and not target.exists():
-            raise InvalidDocument(f"the training in {path} has no file for {target}")
+            raise InvalidDocument(
+                f"the training in {path} has no private file for {target}; pass the same output "
+                "paths as in the first run"
+            )
     folder = RunFolder.resume(path, data=binding) if "key.json" in names else None
     try:
         for name in waiting:
@@ -133,7 +136,7 @@ def make_binding(
     holdout: float | None,
     has_pseudonyms: bool,
 ) -> Binding:
-    """Bytes that stand for the data and the configuration of a training."""
+    """Bytes that identify the data and configuration of a training."""
     configuration = {
         "taciturn": __version__,
         "solver": solver.name,
@@ -164,8 +167,8 @@ def _open_folder(targets: Targets, binding: Binding, resume: bool) -> RunFolder:
         return RunFolder.resume(path, data=binding)
     if path.exists():
         raise OutputError(
-            f"an interrupted training is in {path}; go on with --resume, or remove the folder to "
-            "begin again: what it released counts all the same"
+            f"an interrupted training is in {path}; continue with --resume, or delete the folder "
+            "to start again (its noisy answers still count towards the total privacy cost)"
         )
     return RunFolder.create(path, data=binding)
 
