@@ -42,7 +42,7 @@ CHECKSUMS = {
 
 @dataclass
 class Server:
-    """What the server does, and what it was asked."""
+    """Behaviour of the server, and the requests that it received."""
 
     url: str = ""
     content: bytes = CONTENT
@@ -159,7 +159,7 @@ def test_server_trouble_is_tried_again(server: Server, tmp_path: Path) -> None:
     assert len(server.asked) == module.ATTEMPTS
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DownloadFailed, match="could not be fetched"):
         fetch(Server(url="http://127.0.0.1:9"), tmp_path / "a.zip")
 

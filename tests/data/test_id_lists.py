@@ -41,7 +41,7 @@ def test_text_ids() -> None:
         ([1.5, 2.5], "whole numbers or all text"),
     ],
 )
-def test_bad_lists_are_refused_and_name_nobody(users: list[int], words: str) -> None:
+def test_bad_lists_are_refused_and_name_no_id(users: list[int], words: str) -> None:
     with pytest.raises(InvalidDocument, match=words) as error:
         with_universe(random_ratings(3, users=8, items=6), users=users)
     assert not any(character.isdigit() for character in str(error.value))
@@ -57,18 +57,18 @@ def test_those_without_ratings_get_profiles_like_any_other() -> None:
 
 
 def test_the_list_decides_what_ids_are() -> None:
-    """Neighbours get the same ids in the same order, whatever a person's own ids look like."""
+    """Neighbours get the same ids in the same order, whatever ids one user has."""
     listed = ["1", "2", "10", "012", "abc"]
     plain = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 2, 10], "rating": [5.0, 3.0, 1.0]})
-    person = pl.DataFrame({"user_id": [9], "item_id": ["abc"], "rating": [5.0]})
-    worlds = plain, pl.concat([plain.with_columns(pl.col("item_id").cast(pl.String)), person])
-    found = [with_universe(load(each, scale="1:5:1"), items=listed) for each in worlds]
+    added = pl.DataFrame({"user_id": [9], "item_id": ["abc"], "rating": [5.0]})
+    datasets = plain, pl.concat([plain.with_columns(pl.col("item_id").cast(pl.String)), added])
+    found = [with_universe(load(each, scale="1:5:1"), items=listed) for each in datasets]
     assert found[0].item_ids.equals(found[1].item_ids) and found[0].item_ids.dtype == pl.String
     wanted = plain.with_columns(pl.col("item_id").cast(pl.String)).sort("user_id", "item_id")
     for each in found:
         kept = each.to_frame().filter(pl.col("user_id") != 9)
         assert kept.cast({"rating": pl.Float64}).equals(wanted)
-    numbers = with_universe(load(worlds[0], scale="1:5:1"), items=range(20))
+    numbers = with_universe(load(datasets[0], scale="1:5:1"), items=range(20))
     assert numbers.item_ids.dtype == pl.Int64
 
 

@@ -1,4 +1,4 @@
-"""Files that differ by one row give the same training input for everybody else.
+"""Files that differ by one row give the same training input for all other users.
 
 Each test runs `taciturn train` twice, on two files that are neighbours under a unit, and looks at
 what the solver and the held-out evaluation were given. Ids, their types and order, the split and
@@ -87,13 +87,13 @@ def others(ratings: Any, user: str, item: str | None) -> pl.DataFrame:
     return ratings.to_frame().filter(~mine)
 
 
-def assert_same(worlds: list[tuple[Any, Any]], user: str, item: str | None) -> None:
+def assert_same(datasets: list[tuple[Any, Any]], user: str, item: str | None) -> None:
     for part in (0, 1):
-        one, two = (others(world[part], user, item) for world in worlds)
+        one, two = (others(dataset[part], user, item) for dataset in datasets)
         names = pl.col("user_id", "item_id").cast(pl.String)
         assert one.with_columns(names).equals(two.with_columns(names)), "another split"
         assert one.schema == two.schema
-    one, two = (world[0] for world in worlds)
+    one, two = (dataset[0] for dataset in datasets)
     assert one.item_ids.dtype == two.item_ids.dtype and one.item_ids.equals(two.item_ids)
     if item is not None:
         assert one.user_ids.equals(two.user_ids)
@@ -113,11 +113,11 @@ def test_one_user_more_changes_no_other(given: Any, tmp_path: Path, odd: str, pl
     plain = lines()
     mine = [(odd, str(i), "5") for i in (3, 4, 7)]
     texts = [joined(plain[:place] + mine + plain[place:]), joined(plain)]
-    worlds = [
+    datasets = [
         given(name, text, "--unit", "user", "--item-list", items)
         for name, text in zip(("one", "two"), texts, strict=True)
     ]
-    assert_same(worlds, odd.strip('"'), None)
+    assert_same(datasets, odd.strip('"'), None)
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -131,11 +131,11 @@ def test_one_rating_more_changes_no_other(given: Any, tmp_path: Path, odd: str, 
     plain = lines()
     for user, item in ((odd, "5"), ("9", "0012")):
         texts = [joined([*plain[:place], (user, item, "5"), *plain[place:]]), joined(plain)]
-        worlds = [
+        datasets = [
             given(f"{name}-{item}", text, *options)
             for name, text in zip(("one", "two"), texts, strict=True)
         ]
-        assert_same(worlds, user.strip('"'), item)
+        assert_same(datasets, user.strip('"'), item)
 
 
 @pytest.mark.parametrize("place", [0, 5000, ROWS - 1])
@@ -148,11 +148,11 @@ def test_another_value_changes_no_other(given: Any, tmp_path: Path, odd: str, pl
     user, item, _ = plain[place]
     changed = [*plain[:place], (user, item, odd), *plain[place + 1 :]]
     for unit in ("value", "rating"):
-        worlds = [
+        datasets = [
             given(f"{name}-{unit}", joined(text), "--unit", unit, *options)
             for name, text in (("one", changed), ("two", plain))
         ]
-        assert_same(worlds, user, item)
+        assert_same(datasets, user, item)
 
 
 @pytest.mark.parametrize("blank", ["", ",,", "7,,5", ",7,5", "7,8,", "NA,7,5"])
@@ -164,12 +164,12 @@ def test_a_row_that_lacks_something_changes_no_other(given: Any, blank: str, pla
     plain = joined([row for row in lines() if row[:2] != ("7", "8")])
     texts = [[*plain[:place], blank, *plain[place:]], plain]
     for unit in ("rating", "user"):
-        worlds = [
+        datasets = [
             given(f"{name}-{unit}", text, "--unit", unit, "--missing", "drop")
             for name, text in zip(("one", "two"), texts, strict=True)
         ]
         for part in (0, 1):
-            one, two = (world[part].to_frame() for world in worlds)
+            one, two = (dataset[part].to_frame() for dataset in datasets)
             assert one.equals(two)
 
 
@@ -178,9 +178,9 @@ def test_quotes_are_not_part_of_an_id(given: Any, quoted: str) -> None:
     plain = lines()
     user = quoted.strip('"')
     changed = [(quoted, *row[1:]) if row[0] == user else row for row in plain]
-    worlds = [given(name, joined(text)) for name, text in (("one", changed), ("two", plain))]
+    datasets = [given(name, joined(text)) for name, text in (("one", changed), ("two", plain))]
     for part in (0, 1):
-        assert worlds[0][part].to_frame().equals(worlds[1][part].to_frame())
+        assert datasets[0][part].to_frame().equals(datasets[1][part].to_frame())
 
 
 @pytest.mark.parametrize(

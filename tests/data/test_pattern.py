@@ -33,10 +33,10 @@ def test_a_pattern_knows_its_rows_and_entries() -> None:
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 12))
 def test_a_pattern_holds_the_pairs_it_was_built_from(seed: int, rows: int, width: int) -> None:
     """Empty rows first, last and in between are no reason to refuse."""
-    mask = np.random.default_rng(seed).random((rows, width)) < 0.3
-    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))])
-    pattern = Pattern(starts, np.nonzero(mask)[1], width)
-    assert np.array_equal(pattern.ones().toarray() == 1, mask)
+    rated = np.random.default_rng(seed).random((rows, width)) < 0.3
+    starts = np.concatenate([[0], np.cumsum(rated.sum(axis=1))])
+    pattern = Pattern(starts, np.nonzero(rated)[1], width)
+    assert np.array_equal(pattern.ones().toarray() == 1, rated)
     assert pattern.starts.dtype == np.int64 and pattern.columns.dtype == np.int32
 
 

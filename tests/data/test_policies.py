@@ -1,4 +1,4 @@
-"""What is not in order: a clear error or an explicit option, and nothing is quoted."""
+"""Bad input gives a clear error or needs an explicit option; errors quote no values."""
 
 import zipfile
 from dataclasses import FrozenInstanceError

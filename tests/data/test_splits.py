@@ -129,7 +129,7 @@ def test_bad_folds_seeds_and_tiny_sets() -> None:
 
 @pytest.mark.parametrize("keep", [np.ones(3, dtype=bool), np.ones(len(RATINGS))])
 def test_bad_selections(keep: np.ndarray) -> None:
-    with pytest.raises(InvalidParameter, match="truth value"):
+    with pytest.raises(InvalidParameter, match="one boolean"):
         RATINGS.select(keep)
 
 

@@ -55,8 +55,8 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
             continue
         order = [int(i) for i in np.argsort(-scores[user]) if (user, i) not in seen]
         gains = [1 / math.log2(rank + 2) for rank in range(NDCG_AT)]
-        hit = [gain for gain, item in zip(gains, order, strict=False) if item in relevant]
-        ndcgs.append(sum(hit) / sum(gains[: len(relevant)]))
+        found = [gain for gain, item in zip(gains, order, strict=False) if item in relevant]
+        ndcgs.append(sum(found) / sum(gains[: len(relevant)]))
         top = relevant & set(order[:RECALL_AT])
         recalls.append(len(top) / min(len(relevant), RECALL_AT))
     assert found.rmse == pytest.approx(math.sqrt(np.mean(np.square(errors))), rel=1e-5)
@@ -67,7 +67,7 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
 
 
 def test_popular_items_are_in_the_last_group() -> None:
-    """One item that everybody rated and predictions get wrong, many that they get right."""
+    """One item that all users rated has wrong predictions; many others have right ones."""
     users = np.arange(100)
     pairs = [(int(user), 0, 5.0) for user in users]
     pairs += [(int(user), 1 + int(user), 3.0) for user in users]

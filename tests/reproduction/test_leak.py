@@ -1,4 +1,4 @@
-"""The gap in the proof: the counterexample, and losses along simulated histories."""
+"""The gap in the proof: the counterexample, and privacy losses along simulated transcripts."""
 
 import math
 from dataclasses import replace
@@ -64,9 +64,9 @@ def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
         training = Training(algorithm, LocalExecutor(data, 1), session)
         scale = [done.released.noise_scales[0] for done in training.steps()][-1]
         ends.append(training.state.users[:, 0])
-    mean, spread = final_users(ratings)
+    mean, deviation = final_users(ratings)
     # Four standard errors of a mean over all coordinates and runs, and of a deviation.
-    deviations = (np.array(ends) - mean) / (spread * scale)
+    deviations = (np.array(ends) - mean) / (deviation * scale)
     assert np.abs(deviations.mean(axis=0)).max() < 4.5 / math.sqrt(600)
     assert deviations.std() == pytest.approx(1, abs=4.5 / math.sqrt(2 * 4 * 600))
 
@@ -74,18 +74,18 @@ def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
 POPULAR = random_ratings(5, users=60, items=8, density=0.6)
 
 
-def dense_histories(
+def dense_losses(
     solver: PaperSolver, ratings: Any, changed: Any, released: list[Any], scale: float, seed: int
 ) -> tuple[Any, Any, list[Any]]:
     """Q and L of an observer, with dense matrices in double precision."""
 
     def table(data: Any) -> tuple[Any, Any]:
-        mask, values = np.zeros(data.shape[::-1]), np.zeros(data.shape[::-1])
-        mask[data.by_user.columns, data.rows()] = 1
+        rated, values = np.zeros(data.shape[::-1]), np.zeros(data.shape[::-1])
+        rated[data.by_user.columns, data.rows()] = 1
         values[data.by_user.columns, data.rows()] = data.values()
         if solver.centre == "item-mean":
-            values -= mask * (values.sum(axis=1) / mask.sum(axis=1))[:, None]
-        return mask, values
+            values -= rated * (values.sum(axis=1) / rated.sum(axis=1))[:, None]
+        return rated, values
 
     def clip(rows: Any) -> Any:
         return rows / np.maximum(1, np.linalg.norm(rows, axis=1))[:, None]
@@ -100,8 +100,8 @@ def dense_histories(
     for seen in released:
         gradients = []
         for place, data in enumerate((ratings, changed)):
-            mask, values = table(data)
-            errors = mask * (profiles[place] @ theta.T) - values
+            rated, values = table(data)
+            errors = rated * (profiles[place] @ theta.T) - values
             gradients.append(errors.T @ clip(profiles[place]))
             profiles[place] = profiles[place] - solver.step_size * errors @ clip(theta)
         own, other = gradients
@@ -121,7 +121,7 @@ def test_losses_are_those_of_dense_matrices(
     solver = PaperSolver(
         factors=3, iterations=40, step_size=0.02, epsilon_i=5.0, centre=centre, tau=5.0
     )
-    world = neighbour(POPULAR, popular_items(POPULAR)[0])
+    near = neighbour(POPULAR, popular_items(POPULAR)[0])
     released, scales = [], []
     original = PaperAlgorithm.update
 
@@ -131,41 +131,41 @@ def test_losses_are_those_of_dense_matrices(
         return original(self, step, state, seen)
 
     monkeypatch.setattr(PaperAlgorithm, "update", update)
-    (history,) = paper_losses(
-        solver, POPULAR, [world], changed=changed, seed=7, noise=InsecureTestNoise(1)
+    (found,) = paper_losses(
+        solver, POPULAR, [near], changed=changed, seed=7, noise=InsecureTestNoise(1)
     )
-    worlds = (world.ratings, POPULAR) if changed else (POPULAR, world.ratings)
-    squares, losses, gaps = dense_histories(solver, *worlds, released, scales[0], seed=7)
-    assert np.allclose(history.squares, squares, rtol=0.02)
-    assert np.allclose(history.loss, losses, atol=0.02 * max(1, np.abs(losses).max()))
+    datasets = (near.ratings, POPULAR) if changed else (POPULAR, near.ratings)
+    squares, losses, gaps = dense_losses(solver, *datasets, released, scales[0], seed=7)
+    assert np.allclose(found.squares, squares, rtol=0.02)
+    assert np.allclose(found.loss, losses, atol=0.02 * max(1, np.abs(losses).max()))
     # Only raters of the item are touched: one user at first, unless the mean moves, then all.
     raters = np.zeros(60, dtype=bool)
-    raters[world.raters] = True
-    assert np.count_nonzero(gaps[0]) == (1 if centre == "none" else world.raters.size)
+    raters[near.raters] = True
+    assert np.count_nonzero(gaps[0]) == (1 if centre == "none" else near.raters.size)
     assert all((gap[~raters] < 1e-12).all() for gap in gaps) and (gaps[-1][raters] > 0).all()
 
 
-def test_one_history_serves_several_neighbours() -> None:
+def test_one_run_serves_several_neighbours() -> None:
     solver = PaperSolver(factors=2, iterations=6, step_size=0.02, epsilon_i=0.5)
-    worlds = [neighbour(POPULAR, item) for item in (0, 3, 5)]
-    together = paper_losses(solver, POPULAR, worlds, noise=InsecureTestNoise(1))
-    assert len(together) == 3 and all(history.loss.size == 6 for history in together)
+    datasets = [neighbour(POPULAR, item) for item in (0, 3, 5)]
+    together = paper_losses(solver, POPULAR, datasets, noise=InsecureTestNoise(1))
+    assert len(together) == 3 and all(found.loss.size == 6 for found in together)
     # The first step is as the proof says: one row of one gradient moves, by at most τ.
     ratio = 0.5 / math.sqrt(2 * math.log(125))
-    assert all(history.squares[0] <= ratio**2 * (1 + 1e-9) for history in together)
+    assert all(found.squares[0] <= ratio**2 * (1 + 1e-9) for found in together)
 
 
 @pytest.mark.slow
 def test_likelihood_ratios_have_mean_one() -> None:
-    """E[e^{−L}] = 1 under the world that was run: what a loss is, whatever the algorithm."""
+    """E[e^{−L}] = 1 on the dataset of the run: the definition of a loss, for any algorithm."""
     solver = PaperSolver(factors=2, iterations=5, step_size=0.02, epsilon_i=0.8)
-    world = neighbour(POPULAR, popular_items(POPULAR)[0])
+    near = neighbour(POPULAR, popular_items(POPULAR)[0])
     ratios = [
-        math.exp(-history.loss[-1])
+        math.exp(-found.loss[-1])
         for changed in (False, True)
         for seed in range(150)
-        for history in paper_losses(
-            solver, POPULAR, [world], changed=changed, noise=InsecureTestNoise(seed)
+        for found in paper_losses(
+            solver, POPULAR, [near], changed=changed, noise=InsecureTestNoise(seed)
         )
     ]
     assert np.mean(ratios) == pytest.approx(1, abs=5 * np.std(ratios) / math.sqrt(len(ratios)))
@@ -175,45 +175,45 @@ def test_likelihood_ratios_have_mean_one() -> None:
 @given(st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 20.0]), st.integers(0, 7))
 def test_gradient_never_exceeds_its_ledger(seed: int, epsilon: float, item: int) -> None:
     budget = Budget.from_epsilon(epsilon, 1e-5)
-    world = neighbour(POPULAR, item)
-    history, booked = gradient_loss(
-        GradientSolver(factors=3, iterations=12), budget, POPULAR, world, seed=seed
+    near = neighbour(POPULAR, item)
+    found, recorded = gradient_loss(
+        GradientSolver(factors=3, iterations=12), budget, POPULAR, near, seed=seed
     )
-    assert math.sqrt(history.squares[-1]) <= booked <= budget.mu
-    assert (np.diff(history.squares) >= 0).all()
+    assert math.sqrt(found.squares[-1]) <= recorded <= budget.mu
+    assert (np.diff(found.squares) >= 0).all()
 
 
 def test_the_paper_exceeds_its_claim_where_items_are_popular() -> None:
     """The same measurement: √Q beyond the claimed μ, which `gradient` never reaches."""
     crowd = random_ratings(2, users=400, items=4, density=0.9)
     solver = PaperSolver(factors=2, iterations=30, step_size=0.015, epsilon_i=0.5)
-    world = neighbour(crowd, popular_items(crowd)[0])
+    near = neighbour(crowd, popular_items(crowd)[0])
     claimed = 0.5 / math.sqrt(2 * math.log(125)) * math.sqrt(30)
     roots = [
-        math.sqrt(history.squares[-1])
+        math.sqrt(found.squares[-1])
         for seed in range(6)
-        for history in paper_losses(solver, crowd, [world], noise=InsecureTestNoise(seed))
+        for found in paper_losses(solver, crowd, [near], noise=InsecureTestNoise(seed))
     ]
     assert min(roots) > claimed and max(roots) > 1.5 * claimed
 
 
 def test_neighbours_differ_in_one_value() -> None:
-    world = neighbour(POPULAR, 3)
-    differs = POPULAR.values() != world.ratings.values()
+    near = neighbour(POPULAR, 3)
+    differs = POPULAR.values() != near.ratings.values()
     assert differs.sum() == 1
     assert POPULAR.by_user.columns[differs] == 3
-    assert (world.before, world.after) == (5.0, 1.0)
+    assert (near.before, near.after) == (5.0, 1.0)
     own = POPULAR.by_item.columns[POPULAR.by_item.starts[3] : POPULAR.by_item.starts[4]]
-    assert np.array_equal(own, world.raters)
-    for part, data in zip(world.parts, (POPULAR, world.ratings), strict=True):
+    assert np.array_equal(own, near.raters)
+    for part, data in zip(near.parts, (POPULAR, near.ratings), strict=True):
         entries = slice(data.by_item.starts[3], data.by_item.starts[4])
         assert np.array_equal(part.by_user.codes, data.by_item.codes[entries])
 
 
 def test_an_item_of_lowest_ratings_gets_a_highest() -> None:
     lowest = load((np.arange(4), np.zeros(4, int), np.ones(4)), scale="1:5:1")
-    world = neighbour(lowest, 0)
-    assert (world.before, world.after) == (1.0, 5.0)
+    near = neighbour(lowest, 0)
+    assert (near.before, near.after) == (1.0, 5.0)
 
 
 def test_items_are_found_by_id_and_popularity() -> None:
@@ -237,8 +237,8 @@ def test_the_lower_bound_is_one() -> None:
     assert mean_lower(np.zeros(10), 0.99) == 0.0
     assert mean_lower(np.full(10**6, 0.5), 0.99) == pytest.approx(0.5, abs=0.002)
     random = np.random.default_rng(1)
-    misses = sum(mean_lower(random.beta(0.3, 0.2, size=40), 0.9) > 0.6 for _ in range(2000))
-    assert misses <= 200
+    failures = sum(mean_lower(random.beta(0.3, 0.2, size=40), 0.9) > 0.6 for _ in range(2000))
+    assert failures <= 200
 
 
 def test_a_small_measurement_from_end_to_end(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Plan:
     units
         Privacy units. A solver is run under those that it supports.
     epsilons, delta
-        Total budgets of the private solvers.
+        Overall budgets of the private solvers.
     seeds, first_seed
         Number of seeds, and the first of them.
     holdout

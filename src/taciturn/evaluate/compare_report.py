@@ -86,7 +86,7 @@ def draw_comparison(comparison: Comparison) -> Any:
     panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     panel.minorticks_off()
     panel.set(
-        xlabel=f"total ε at δ = {comparison.plan.delta:g}, exact",
+        xlabel=f"overall ε at δ = {comparison.plan.delta:g}, exact",
         ylabel="RMSE on held-out ratings",
         title=f"{comparison.source}: {comparison.plan.seeds} splits",
     )

@@ -10,7 +10,7 @@ from taciturn.reproduction.published import NON_PRIVATE, Axis, Figure, Quantity
 _PANELS = (
     ((Quantity.RMSE,), "RMSE on the training ratings"),
     ((Quantity.RMSE_TEST,), "RMSE on held-out ratings (90/10)"),
-    ((Quantity.EPSILON_PAPER, Quantity.EPSILON_EXACT), "total ε at δ = 1e-5"),
+    ((Quantity.EPSILON_PAPER, Quantity.EPSILON_EXACT), "overall ε at δ = 1e-5"),
     ((Quantity.MS,), "milliseconds per iteration"),
 )
 _AXES = {

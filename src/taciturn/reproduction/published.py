@@ -1,7 +1,7 @@
 """The paper's 27 figures as data: every plotted number.
 
 The numbers are in `published.json`, extracted from the published vector graphics. J iterations give
-J errors, those before steps 0 to J − 1. The paper's iteration counts follow from its total ε.
+J errors, those before steps 0 to J − 1. The paper's iteration counts follow from its overall ε.
 """
 
 import json
@@ -131,7 +131,7 @@ def series_epsilon(series: str) -> float | None:
 def published_iterations(figure: Figure, series: str, x: float) -> int:
     """Number of iterations J that the paper ran for a point.
 
-    Computed from the plotted total ε, which depends on J; means over runs are rounded. Lines
+    Computed from the plotted overall ε, which depends on J; means over runs are rounded. Lines
     without noise have no ε. In figures 1 to 3 their curves give J. In the sweeps they are assumed
     to have run as long as the line with the least noise.
     """
@@ -152,7 +152,7 @@ def published_iterations(figure: Figure, series: str, x: float) -> int:
 
 
 def _epsilon_figure(of: Figure) -> Figure:
-    """First figure that plots the total ε of the same runs."""
+    """First figure that plots the overall ε of the same runs."""
     for each in figures().values():
         if (each.axis, each.data) == (of.axis, of.data):
             lines = [c for c in each.curves if c.quantity is Quantity.EPSILON_PAPER]

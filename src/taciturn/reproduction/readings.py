@@ -14,7 +14,7 @@ GUESSES = (
     "them.",
     "The plotted errors are errors on the training ratings before each step.",
     "Where the paper plots k = 44, its errors are those of k = 48, so k = 48 is run.",
-    "The number of iterations of each point is computed from the total ε in the paper's plot. "
+    "The number of iterations of each point is computed from the overall ε in the paper's plot. "
     "Comparing ε therefore only checks the formula and the rounding. In the sweeps the number is a "
     "mean over runs, and is rounded. Lines without noise have no ε: in the sweeps they run as long "
     "as the line with the least noise.",
@@ -93,7 +93,7 @@ def _privacy(result: Reproduced) -> str:
     )
     gains = [1 - b.y / a.y for a, b in zip(paper, exact, strict=True)]
     return (
-        f"The total ε is {_span(paper, 1)} by the paper's formula. Exact accounting of the same "
+        f"The overall ε is {_span(paper, 1)} by the paper's formula. Exact accounting of the same "
         f"noise gives {_span(exact, 1)}, {min(gains):.0%} to {max(gains):.0%} less. Neither is "
         "proven for the paper's algorithm, whose steps can have a higher sensitivity than both "
         "assume."

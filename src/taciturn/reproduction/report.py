@@ -19,7 +19,7 @@ LEAK = "leak.json"
 
 _NAMES = {
     Quantity.RMSE: "training RMSE",
-    Quantity.EPSILON_PAPER: "total ε (paper's formula)",
+    Quantity.EPSILON_PAPER: "overall ε (paper's formula)",
     Quantity.MS: "ms per iteration",
 }
 
@@ -70,7 +70,7 @@ def _overview(results: Sequence[Reproduced]) -> str:
     head = ("", "", "protocol", "quantity", "largest difference", "mean difference")
     return (
         f"<h2>Differences from the paper</h2>{table(head, rows)}<p class='note'>The number of "
-        "iterations is computed from the paper's total ε, so differences in ε only check its "
+        "iterations is computed from the paper's overall ε, so differences in ε only check its "
         "formula and the rounding.</p>"
     )
 
@@ -162,8 +162,9 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
         f"{leak['epsilon_i']:g} ({escape(str(leak['protocol']))}), one rating of an item was "
         f"changed and {leak['histories']} runs were simulated on each of the two neighbouring "
         f"datasets. The theorem's proof gives δ = {leak['claimed_delta']:g} at ε = "
-        f"{leak['claimed_epsilon']:.2f} and √Q of at most {leak['claimed_mu']:.4f}, for an observer "
-        "who knows the initial profiles and sees the user profiles after every iteration:</p>"
+        f"{leak['claimed_epsilon']:.2f} and √Q of at most {leak['claimed_mu']:.4f}, for an "
+        "observer who knows the initial profiles and sees the user profiles after every "
+        "iteration:</p>"
         f"{table(head, items)}"
         f"{_image(folder / 'leak.svg', 'privacy losses against iterations')}"
         f"<p>Lower bounds hold with {leak['confidence']:.0%} confidence. The same measurement on "
