@@ -1,4 +1,4 @@
-"""A small table of ratings, and what must hold of every `Ratings`."""
+"""A small table of ratings, and invariants of `Ratings`."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def as_dict(ratings: Ratings) -> dict[Any, float]:
 
 
 def check(ratings: Ratings) -> None:
-    """Check contents and structure: ids rising, both directions alike, nothing writeable."""
+    """Check contents and structure: sorted ids, both axes consistent, all arrays read-only."""
     assert as_dict(ratings) == EXPECTED
     check_structure(ratings)
 

@@ -22,7 +22,7 @@ from tests.conftest import Command
 
 
 def archive() -> bytes:
-    """A MovieLens archive in small: the real layout and format."""
+    """A small MovieLens archive with the real layout and format."""
     random = np.random.default_rng(0)
     pairs = [(u, i) for u in range(1, 200) for i in range(1, 60) if random.random() < 0.4]
     lines = [f"{u}::{i}::{random.integers(1, 6)}::97830{i:04}" for u, i in pairs]
@@ -164,7 +164,7 @@ def test_a_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
         fetch(Server(url="http://127.0.0.1:9"), tmp_path / "a.zip")
 
 
-def test_no_address(tmp_path: Path) -> None:
+def test_an_invalid_url_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DownloadFailed, match="not a valid URL"):
         fetch(Server(url="foo"), tmp_path / "a.zip")
 
@@ -176,7 +176,7 @@ def test_disk_full(server: Server, tmp_path: Path) -> None:
     assert not (tmp_path / "a.zip").exists()
 
 
-def test_unwritable_target(server: Server, tmp_path: Path) -> None:
+def test_an_unwritable_target_is_an_error(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="cannot write"):
         fetch(server, tmp_path / "file" / "a.zip")
@@ -184,7 +184,7 @@ def test_unwritable_target(server: Server, tmp_path: Path) -> None:
 
 @pytest.fixture
 def mirror(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """A mirror and an empty cache; the small archive passes for the official one."""
+    """A mirror and an empty cache, with the small archive as the official one."""
     monkeypatch.setenv("TACITURN_MIRROR", server.url)
     monkeypatch.setenv("TACITURN_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("TACITURN_DATA", raising=False)
@@ -225,7 +225,7 @@ def test_the_data_folder_comes_first(
 def test_get_at_the_command_line(
     server: Server, taciturn: Command, real_set: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """The real MovieLens 1M archive through the real command, its official checksum and all."""
+    """The real MovieLens 1M archive through the real command, with its official checksum."""
     server.content = real_set("ml-1m.zip").read_bytes()
     server.cut_after = [2_000_000]
     environment = {name: value for name, value in os.environ.items() if name != "TACITURN_DATA"}

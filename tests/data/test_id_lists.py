@@ -1,4 +1,4 @@
-"""Lists of users and items that are public, whoever rated what."""
+"""Public id lists of users and items."""
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ def test_ratings_stay_and_rows_come() -> None:
     assert with_universe(ratings).to_frame().equals(ratings.to_frame())
 
 
-def test_text_ids() -> None:
+def test_text_ids_are_listed_as_text() -> None:
     ratings = random_ratings(3, users=8, items=6)
     frame = ratings.to_frame().with_columns(item_id=pl.col("item_id").cast(pl.String))
     named = load(frame, scale="1:5:1")

@@ -20,7 +20,7 @@ from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.solvers.bias import BiasSolver
 
 ROWS = 10_500
-"""More than a reader might look at to find out the types of columns."""
+"""More rows than a reader might use to infer column types."""
 
 USERS, ITEMS = 150, 100
 
@@ -34,12 +34,12 @@ def lines(separator: str = ",") -> list[Line]:
 
 
 class Stop(Exception):
-    """Ends a training once its input has been seen."""
+    """Ends training once its input has been captured."""
 
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Run `taciturn train` on lines of text; return what it would train on and what it held out."""
+    """Run `taciturn train` on lines of text; gives its training and held-out ratings."""
 
     def run(name: str, text: list[str], *options: object) -> tuple[Any, Any]:
         seen: list[Any] = []
@@ -80,7 +80,7 @@ def listed(tmp_path: Path, role: str, ids: list[str]) -> Path:
 
 
 def others(ratings: Any, user: str, item: str | None) -> pl.DataFrame:
-    """Ratings of all but the one that differs, or of all but one user."""
+    """All ratings except the one that differs, or except those of one user."""
     mine = pl.col("user_id").cast(pl.String) == user
     if item is not None:
         mine &= pl.col("item_id").cast(pl.String) == item
@@ -108,7 +108,7 @@ PLACES = [0, 5000, ROWS]
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("odd", ODD_IDS)
 def test_one_user_more_changes_no_other(given: Any, tmp_path: Path, odd: str, place: int) -> None:
-    """Unit user: their id, whatever it looks like, says nothing about others'."""
+    """Unit user: the form of one user's id does not affect other ids."""
     items = listed(tmp_path, "item", [str(i) for i in range(1, ITEMS + 1)])
     plain = lines()
     mine = [(odd, str(i), "5") for i in (3, 4, 7)]
@@ -123,7 +123,7 @@ def test_one_user_more_changes_no_other(given: Any, tmp_path: Path, odd: str, pl
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("odd", ODD_IDS)
 def test_one_rating_more_changes_no_other(given: Any, tmp_path: Path, odd: str, place: int) -> None:
-    """Unit rating: that of a user, or of an item, with an odd id that is on the public list."""
+    """Unit rating: the user or item of the rating has an unusual id on the public id list."""
     users = [odd, *(str(u) for u in range(1, USERS + 1))]
     items = ["0012", *(str(i) for i in range(1, ITEMS + 1))]
     options = ["--unit", "rating", "--user-list", listed(tmp_path, "user", users)]
@@ -141,7 +141,7 @@ def test_one_rating_more_changes_no_other(given: Any, tmp_path: Path, odd: str, 
 @pytest.mark.parametrize("place", [0, 5000, ROWS - 1])
 @pytest.mark.parametrize("odd", ["5.0", "4.5", "5e0", "+3", '"5"', "1.00000000000000000001"])
 def test_another_value_changes_no_other(given: Any, tmp_path: Path, odd: str, place: int) -> None:
-    """Unit value: however the number is written."""
+    """Unit value: the form of the number does not matter."""
     options = ["--user-list", listed(tmp_path, "user", [str(u) for u in range(1, USERS + 1)])]
     options += ["--item-list", listed(tmp_path, "item", [str(i) for i in range(1, 1 + ITEMS)])]
     plain = lines()
@@ -158,7 +158,7 @@ def test_another_value_changes_no_other(given: Any, tmp_path: Path, odd: str, pl
 @pytest.mark.parametrize("blank", ["", ",,", "7,,5", ",7,5", "7,8,", "NA,7,5"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_row_that_lacks_something_changes_no_other(given: Any, blank: str, place: int) -> None:
-    """Where such rows are left out. A blank line before the first rating is refused."""
+    """Such rows are dropped. A blank line before the first rating is refused."""
     if (blank, place) == ("", 0):
         place = 1
     plain = joined([row for row in lines() if row[:2] != ("7", "8")])
@@ -194,7 +194,7 @@ def test_quotes_are_not_part_of_an_id(given: Any, quoted: str) -> None:
     ],
 )
 def test_stray_quotes_swallow_no_rows_of_others(first: Line, second: Line, tmp_path: Path) -> None:
-    """One user's rows, not written as a CSV file should be: refused, nothing is lost in silence."""
+    """Malformed CSV rows of one user are refused; no rows are lost silently."""
     plain = lines()
     file = tmp_path / "quotes.csv"
     rows = [*plain[:4000], first, *plain[4000:6000], second, *plain[6000:]]
@@ -215,7 +215,7 @@ def test_stray_quotes_in_a_column_that_is_not_read_swallow_no_rows(tmp_path: Pat
 
 @pytest.mark.parametrize("first", ["1,2,3,x;5;3", "rating;item;4", "a b|c;7;3", "u::v;7;3"])
 def test_a_first_rating_decides_nothing(tmp_path: Path, first: str) -> None:
-    """Without a header the separator is declared: the first line may be any user's rating."""
+    """Without a header the separator must be declared: the first line is a user's rating."""
     file = tmp_path / "plain.txt"
     rows = [";".join(row) for row in lines()]
     for text in ([first, *rows], rows):
@@ -264,7 +264,7 @@ def test_a_declared_number_that_is_none_is_refused(odd: str, tmp_path: Path) -> 
 
 
 def test_the_split_does_not_depend_on_how_ids_are_stored() -> None:
-    """A number and its decimal text are held out alike: a file and a frame agree."""
+    """Splits treat a number and its decimal text alike, so a file and a frame agree."""
     frame = pl.DataFrame(
         [(int(u), int(i), float(v)) for u, i, v in lines()],
         schema=["user_id", "item_id", "rating"],

@@ -1,4 +1,4 @@
-"""The rating pattern: checked when built, and unchanged from then on."""
+"""The rating pattern: checked when built, and immutable."""
 
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -32,7 +32,7 @@ def test_a_pattern_knows_its_rows_and_entries() -> None:
 
 @given(st.integers(0, 2**32), st.integers(1, 12), st.integers(1, 12))
 def test_a_pattern_holds_the_pairs_it_was_built_from(seed: int, rows: int, width: int) -> None:
-    """Empty rows first, last and in between are no reason to refuse."""
+    """Empty rows are allowed at the start, at the end and in between."""
     rated = np.random.default_rng(seed).random((rows, width)) < 0.3
     starts = np.concatenate([[0], np.cumsum(rated.sum(axis=1))])
     pattern = Pattern(starts, np.nonzero(rated)[1], width)
@@ -71,7 +71,7 @@ def test_columns_beyond_the_counterparts_are_refused(bad: int) -> None:
 
 @pytest.mark.parametrize("columns", [[1, 1, 0, 1, 2], [1, 3, 0, 2, 2], [3, 1, 0, 1, 2], [0] * 5])
 def test_a_pair_that_comes_twice_is_refused(columns: list[int]) -> None:
-    """So are columns that fall, where a repeated pair could hide."""
+    """Unsorted columns are refused too: they could contain a repeated pair."""
     with pytest.raises(InvalidParameter, match="twice"):
         build(columns=np.array(columns))
 

@@ -50,7 +50,7 @@ def test_values_outside_the_scale() -> None:
 
 
 @pytest.mark.parametrize("role", ["user_id", "item_id", "rating"])
-def test_missing_values(role: str) -> None:
+def test_missing_values_are_refused_or_dropped(role: str) -> None:
     holes = FRAME.with_columns(
         pl.when(pl.int_range(pl.len()) == 1).then(None).otherwise(pl.col(role)).alias(role)
     )
@@ -72,7 +72,7 @@ def test_missing_values_in_text(tmp_path: Path) -> None:
     assert as_dict(load(file, scale="1:5", missing="drop")) == {("1", "1"): 3.0}
 
 
-def test_duplicates() -> None:
+def test_duplicates_are_refused_or_merged() -> None:
     triples = ([1, 1, 2, 1, 2], [7, 7, 7, 8, 7], [1, 4, 5, 3, 2])
     with pytest.raises(InvalidDocument, match="2 ratings repeat"):
         load(triples, scale="1:5:1")
@@ -122,7 +122,7 @@ def test_missing_timestamps_are_an_error() -> None:
         sparse.csr_array((3, 4)),
     ],
 )
-def test_empty_input(source: Any) -> None:
+def test_empty_input_is_refused(source: Any) -> None:
     with pytest.raises(InvalidDocument, match="no ratings"):
         load(source, scale="1:5")
 

@@ -1,4 +1,4 @@
-"""Readers: the same ratings from every form."""
+"""Readers: the same ratings from every format."""
 
 import bz2
 import gzip
@@ -79,7 +79,7 @@ def test_frames_and_arrays() -> None:
     import pyarrow as pa
 
     class ArrowOnly:
-        """Any object with the Arrow stream interface and nothing else."""
+        """An object with only the Arrow stream interface."""
 
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             return FRAME.to_arrow().__arrow_c_stream__(requested_schema)
@@ -179,7 +179,7 @@ def test_ids_that_turn_into_text_late_are_text(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_long_input_comes_in_pieces() -> None:
-    """More rows than are in memory at a time, with numbers far apart and with text."""
+    """More rows than one piece, with ids far apart and with text ids."""
     count = 2_500_000
     random = np.random.default_rng(0)
     users, items = random.permutation(count), random.integers(0, 50, count)

@@ -1,4 +1,4 @@
-"""Named sets: real ones where they are at hand, small ones of the same layout elsewhere."""
+"""Named sets: real archives if available, otherwise small ones with the same layout."""
 
 import io
 import tarfile
@@ -75,7 +75,7 @@ def test_layouts(name: str, data_folder: Path) -> None:
 
 
 def prize_archive(path: Path, films: dict[int, str]) -> None:
-    """Write the Netflix Prize's nesting: a tar of text files within a compressed tar."""
+    """Write the layout of the Netflix Prize: a tar of text files in a compressed tar."""
 
     def add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
         entry = tarfile.TarInfo(name)

@@ -1,4 +1,4 @@
-"""Splits: every rating on one side, the same again for the same seed."""
+"""Splits: every rating is in exactly one part, and a seed always gives the same split."""
 
 from collections.abc import Callable
 
@@ -59,7 +59,7 @@ def test_removing_a_rating_moves_no_other() -> None:
 
 
 def test_coins_are_fair_and_independent() -> None:
-    """Between ratings of one user, of one item, and between seeds; 6 standard errors each."""
+    """Across ratings of one user, of one item, and across seeds; 6 standard errors each."""
     first, second = (_uniform(RATINGS, seed) for seed in (0, 1))
     count = len(RATINGS)
     assert abs(first.mean() - 0.5) < 6 * np.sqrt(1 / 12 / count)
@@ -110,7 +110,7 @@ def test_a_split_does_not_depend_on_the_order_of_rows() -> None:
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, np.nan, "x"])
-def test_bad_fractions(fraction: float) -> None:
+def test_bad_fractions_are_refused(fraction: float) -> None:
     for split in (random_split, stratified_split):
         with pytest.raises(InvalidParameter, match="fraction"):
             split(RATINGS, fraction)
@@ -128,7 +128,7 @@ def test_bad_folds_seeds_and_tiny_sets() -> None:
 
 
 @pytest.mark.parametrize("keep", [np.ones(3, dtype=bool), np.ones(len(RATINGS))])
-def test_bad_selections(keep: np.ndarray) -> None:
+def test_bad_selections_are_refused(keep: np.ndarray) -> None:
     with pytest.raises(InvalidParameter, match="one boolean"):
         RATINGS.select(keep)
 

@@ -1,4 +1,4 @@
-"""Comparisons: the same splits for all, exact budgets, nothing run twice."""
+"""Comparisons: the same splits for all solvers, exact budgets, cached runs."""
 
 import json
 import math

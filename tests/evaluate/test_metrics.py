@@ -1,4 +1,4 @@
-"""Errors and rankings against obvious references."""
+"""Error and ranking metrics against simple reference implementations."""
 
 import math
 
@@ -55,8 +55,8 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
             continue
         order = [int(i) for i in np.argsort(-scores[user]) if (user, i) not in seen]
         gains = [1 / math.log2(rank + 2) for rank in range(NDCG_AT)]
-        found = [gain for gain, item in zip(gains, order, strict=False) if item in relevant]
-        ndcgs.append(sum(found) / sum(gains[: len(relevant)]))
+        gained = [gain for gain, item in zip(gains, order, strict=False) if item in relevant]
+        ndcgs.append(sum(gained) / sum(gains[: len(relevant)]))
         top = relevant & set(order[:RECALL_AT])
         recalls.append(len(top) / min(len(relevant), RECALL_AT))
     assert found.rmse == pytest.approx(math.sqrt(np.mean(np.square(errors))), rel=1e-5)

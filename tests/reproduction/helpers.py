@@ -1,4 +1,4 @@
-"""A stand-in for the anime set, small enough to train on in no time."""
+"""A small stand-in for the anime set that trains quickly."""
 
 import zipfile
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 
 
 def write_anime(folder: Path, users: int = 110, items: int = 210) -> Path:
-    """Write an archive that survives the paper's filters: all users rate all items."""
+    """Write an archive that passes the paper's filters: all users rate all items."""
     random = np.random.default_rng(0)
     taste, kind = random.normal(size=(users, 2)), random.normal(size=(items, 2))
     scores = np.clip(np.round(6.5 + taste @ kind.T + random.normal(size=(users, items))), 1, 10)

@@ -1,4 +1,4 @@
-"""Cells: one training each, kept under what it was run with."""
+"""Cells: one training run each, cached by its configuration."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_without_noise_only_the_start_is_random() -> None:
 
 @pytest.mark.parametrize("protocol", list(Protocol))
 def test_held_out_errors_are_those_of_predictions(protocol: Protocol) -> None:
-    """Before step t is after t steps: the errors of a fit with t iterations."""
+    """The error before step t is the error of a fit with t iterations."""
     cell = replace(CELL, held_out=True, protocol=protocol)
     trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(2))
     train, test = random_split(RATINGS, HOLDOUT, SPLIT)

@@ -1,4 +1,4 @@
-"""From figures to cells and back to points, drawings and a page."""
+"""Figures: their cells, points, plots and the report page."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ ML_1M = 1_000_209
 
 
 def made_up(cell: Cell, ratings: int = ML_1M) -> Trace:
-    """A trace whose numbers tell where they come from."""
+    """A trace whose numbers identify their cell."""
     length = cell.iterations or 30
     epsilon_i = cell.configuration.epsilon_i or 9.0
     errors = tuple(1 / (1 + step) + 1 / epsilon_i for step in range(length))

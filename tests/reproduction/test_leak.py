@@ -48,7 +48,7 @@ def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
     solver = PaperSolver(factors=1, iterations=2, step_size=four_users.STEP_SIZE, epsilon_i=0.9)
 
     class FromTheStart(PaperAlgorithm):
-        """Begins with the profiles of the counterexample."""
+        """Starts with the profiles of the counterexample."""
 
         def initial_state(self, seeds: Seeds) -> PaperState:
             return replace(
@@ -117,7 +117,7 @@ def dense_losses(
 def test_losses_are_those_of_dense_matrices(
     changed: bool, centre: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Along the same released gradients, with the other items' profiles not rounded."""
+    """Along the same transcript, with unrounded profiles of the other items."""
     solver = PaperSolver(
         factors=3, iterations=40, step_size=0.02, epsilon_i=5.0, centre=centre, tau=5.0
     )
@@ -232,7 +232,7 @@ def test_terms_of_delta() -> None:
 
 
 def test_the_lower_bound_is_one() -> None:
-    """Above the expectation no more often than stated; known cases."""
+    """Exceeds the expectation no more often than stated; known cases."""
     assert mean_lower(np.ones(10), 0.99) == pytest.approx(0.01 ** (1 / 10))
     assert mean_lower(np.zeros(10), 0.99) == 0.0
     assert mean_lower(np.full(10**6, 0.5), 0.99) == pytest.approx(0.5, abs=0.002)

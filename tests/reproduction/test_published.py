@@ -1,4 +1,4 @@
-"""The paper's numbers, and what follows from them."""
+"""The paper's published numbers and the values derived from them."""
 
 import pytest
 

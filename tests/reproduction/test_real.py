@@ -1,4 +1,4 @@
-"""Single points of figures on the paper's own data, at its own numbers of iterations."""
+"""Single points of figures on the paper's data, at its numbers of iterations."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The reader is general: whoever calls it says which columns it looks for."""
+"""The reader is general: callers define the roles of columns."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_errors_name_the_roles_that_were_asked_for(tmp_path: Path) -> None:
 
 
 def test_the_first_bytes_of_a_file_without_a_header_are_data(tmp_path: Path) -> None:
-    """A first id that begins like a Parquet file changes nothing."""
+    """A first id that begins like a Parquet file has no effect."""
     (tmp_path / "a.csv").write_text("PAR1,520\nBerlin,34\n")
     file = TableFile(tmp_path / "a.csv", ROLES, separator=",", header=False)
     assert pl.concat(file.pieces(["place"]))["place"].to_list() == ["PAR1", "Berlin"]

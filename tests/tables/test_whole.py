@@ -1,4 +1,4 @@
-"""Small tables: read by the rules of training data, whatever form they come in."""
+"""Small tables: read by the same rules as training data, in every format."""
 
 import bz2
 import gzip
@@ -35,7 +35,7 @@ WRITERS: dict[str, Callable[[Path, bytes], Any]] = {
 
 @pytest.fixture(params=WRITERS)
 def written(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, str], Path]:
-    """Write a text under a name, plain or compressed."""
+    """Write text to a file, plain or compressed according to its name."""
 
     def write(name: str, text: str, encoding: str = "utf-8") -> Path:
         path = tmp_path / f"{name}{request.param}"
