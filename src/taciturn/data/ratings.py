@@ -175,7 +175,7 @@ class Ratings:
         return int(begin) + found
 
     def select(self, keep: npt.NDArray[np.bool_]) -> "Ratings":
-        """Ratings selected by a boolean mask in the order of `by_user`; keeps users and items."""
+        """Ratings selected by a boolean array in the order of `by_user`; keeps users and items."""
         if keep.shape != (len(self),) or keep.dtype != np.bool_:
             raise InvalidParameter("keep must have one boolean for each rating")
         kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])

@@ -68,7 +68,7 @@ def k_fold(ratings: Ratings, folds: int, seed: int = 0) -> Iterator[Split]:
 
 
 def _fraction(fraction: float) -> float:
-    return validate.probability("fraction", fraction, "0.1 holds a tenth out")
+    return validate.probability("fraction", fraction, "0.1 holds out a tenth")
 
 
 def _uniform(ratings: Ratings, seed: int) -> npt.NDArray[np.float64]:
