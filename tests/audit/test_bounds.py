@@ -91,8 +91,8 @@ def test_bounds_of_one_run_are_close_to_the_truth() -> None:
 def test_one_run_with_negligible_delta_equals_randomised_response() -> None:
     """Then each guess is correct with probability e^ε/(1 + e^ε)."""
     epsilon = bounds.one_run_epsilon(1000, 100, 90, delta=1e-300, confidence=0.95)
-    chance = 1 / (1 + np.exp(-epsilon))
-    assert binom.sf(89, 100, chance) == pytest.approx(0.05, rel=1e-6)
+    probability = 1 / (1 + np.exp(-epsilon))
+    assert binom.sf(89, 100, probability) == pytest.approx(0.05, rel=1e-6)
 
 
 def test_more_correct_guesses_prove_more() -> None:

@@ -269,7 +269,7 @@ def _noise_findings(runs: Sequence[Drawn]) -> list[Finding]:
         Finding(
             "noise mean",
             mean is None,
-            "the noise has mean zero"
+            "the mean of the noise is consistent with zero"
             if mean is None
             else f"the mean of the noise is {mean:.3g} standard errors from zero",
         ),
