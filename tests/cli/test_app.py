@@ -82,7 +82,7 @@ def test_a_bug_shows_its_kind_only(monkeypatch: pytest.MonkeyPatch, capsys) -> N
     from taciturn.cli import app, doctor
 
     def broken(name: str) -> str:
-        raise RuntimeError("somebody's rating")
+        raise RuntimeError("a user's rating")
 
     monkeypatch.delenv("TACITURN_DEBUG", raising=False)
     monkeypatch.setattr(doctor, "_version", broken)

@@ -50,7 +50,7 @@ def test_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
     assert files == {"audit.json", "audit.png", "audit.svg", "audit.html", "runs"}
     page = (tmp_path / "a" / "audit.html").read_text(encoding="utf-8")
     assert "the claim is violated" in page and "http" not in page.replace("http://www.w3.org", "")
-    again = audit(*arguments, code=1)  # goes on from what is kept
+    again = audit(*arguments, code=1)  # resumes from the cached runs
     assert "verdict: the claim is violated" in again.stdout
     assert "FAILED" in again.stdout and "owner-only" in again.stderr
 

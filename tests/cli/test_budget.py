@@ -31,9 +31,9 @@ def test_paper(taciturn: Command) -> None:
     assert document["epsilon_zcdp"] == pytest.approx(document["epsilon_paper"], rel=1e-12)
     assert document["epsilon_rdp"] < document["epsilon_zcdp"] < document["epsilon_advanced"]
     assert document["warnings"] == []
-    people = taciturn(*call)
-    assert people.returncode == 0 and people.stderr == ""
-    assert "11.437993" in people.stdout and "13.183663" in people.stdout
+    shown = taciturn(*call)
+    assert shown.returncode == 0 and shown.stderr == ""
+    assert "11.437993" in shown.stdout and "13.183663" in shown.stdout
 
 
 def test_paper_warns_where_its_theorem_does_not_hold(taciturn: Command) -> None:
@@ -56,7 +56,7 @@ def test_calibrate(taciturn: Command, epsilon: int, mu: str, multiplier: str) ->
     assert f"{document['noise_multiplier']:.8g}" == multiplier
     shown = dict(line.split()[:2] for line in taciturn(*call).stdout.splitlines()[1:])
     assert shown["mu"].startswith(mu[:8]) and float(shown["mu"]) <= document["mu"]
-    # Whoever copies the number from the table gets more noise, not less.
+    # A reader who copies the number from the table gets more noise, not less.
     assert float(shown["noise_multiplier"]) >= document["noise_multiplier"]
     many = parsed(taciturn, *call, "--count", 100)
     assert many["noise_multiplier"] == pytest.approx(10 * document["noise_multiplier"], rel=1e-12)
@@ -86,8 +86,8 @@ def test_compose_releases(taciturn: Command, tmp_path: Path) -> None:
     assert document["epsilon"] == expected.epsilon
     assert document["epsilon_exact"] == pytest.approx(expected.epsilon, rel=1e-9)
     assert [each["mu"] for each in document["releases"]] == [first.spend().mu, second.spend().mu]
-    people = taciturn("budget", "compose", folder, file)
-    assert "2 release(s) of the same data" in people.stdout and people.stderr == ""
+    shown = taciturn("budget", "compose", folder, file)
+    assert "2 release(s) of the same data" in shown.stdout and shown.stderr == ""
 
     twice = taciturn("budget", "compose", folder, folder)
     assert twice.returncode == 2 and "same run" in twice.stderr
@@ -101,8 +101,8 @@ def test_compose_with_a_release_that_hides_nothing(taciturn: Command, tmp_path: 
     assert document["status"] == "none" and document["epsilon"] is document["mu"] is None
     assert document["releases"][0]["status"] == "proven"
     assert "released without noise: the mean" in result.stderr
-    people = taciturn("budget", "compose", tmp_path / "a.json", tmp_path / "b.json")
-    assert "together: no guarantee" in people.stdout
+    shown = taciturn("budget", "compose", tmp_path / "a.json", tmp_path / "b.json")
+    assert "together: no guarantee" in shown.stdout
 
 
 def test_compose_notices_a_forged_certificate(taciturn: Command, tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ def test_info_of_a_file(taciturn: Command, tmp_path: Path) -> None:
     assert facts["mean"] == pytest.approx(8 / 3)
     assert facts["distribution"] == {"1": 1, "2": 1, "5": 1}
     assert facts["ratings_of_user"] == 2 and facts["ratings_of_item"] == 1
-    people = taciturn(*call)
-    assert "exact statistics (owner-only, not for publication)" in people.stdout
+    shown = taciturn(*call)
+    assert "exact statistics (owner-only, not for publication)" in shown.stdout
 
 
 def test_ids_are_parsed_as_the_columns_type(taciturn: Command) -> None:

@@ -83,8 +83,8 @@ def test_dropping_by_value_is_refused_where_the_pattern_is_published(
     assert dry.returncode == 2 and not (tmp_path / "a").exists()
     public = taciturn(*bias(file, tmp_path / "a", "--outside", "drop", "--pattern-is-public"))
     assert public.returncode == 0, public.stderr
-    hidden = taciturn(*bias(file, tmp_path / "b", "--outside", "drop", "--unit", "rating"))
-    assert hidden.returncode == 0, hidden.stderr
+    protected = taciturn(*bias(file, tmp_path / "b", "--outside", "drop", "--unit", "rating"))
+    assert protected.returncode == 0, protected.stderr
     clipped = taciturn(*bias(file, tmp_path / "c", "--outside", "clip"))
     assert clipped.returncode == 0, clipped.stderr
 

@@ -1,4 +1,4 @@
-"""Verify, recommend, export: as whoever gets a release calls them."""
+"""Verify, recommend, export: as a recipient of a release calls them."""
 
 import gzip
 import json

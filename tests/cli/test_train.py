@@ -44,7 +44,7 @@ def test_a_file_becomes_a_release(taciturn: Command, ratings: Path, tmp_path: Pa
 
 
 def test_unit_rating_with_public_lists(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
-    """Users and items come from lists, rated or not; nothing tells who has ratings."""
+    """Users and items come from lists, rated or not; it does not reveal who has ratings."""
     lists = tmp_path / "users.csv", tmp_path / "items.parquet"
     pl.DataFrame({"user_id": range(1, 501)}).write_csv(lists[0])
     pl.DataFrame({"item_id": range(1, 2001)}).write_parquet(lists[1])
@@ -99,7 +99,7 @@ def test_unit_user_releases_items_only(taciturn: Command, ratings: Path, tmp_pat
     facts = json.loads((tmp_path / "r" / "certificate.json").read_text())["facts"]
     assert facts["users"] == 0 and facts["user_ids"] == "none"
     refused = taciturn(*arguments, "-o", tmp_path / "s", "--users-out", "pseudonyms")
-    assert refused.returncode == 2 and "for that person alone" in refused.stderr
+    assert refused.returncode == 2 and "exact function of one user" in refused.stderr
     own = tmp_path / "own.csv"
     own.write_text("item_id,rating\n1,5\n2,1\n3,4\n")
     best = taciturn("recommend", tmp_path / "r", "--ratings", own, "-k", 3, "--json")
@@ -155,7 +155,7 @@ def test_an_interrupted_training_of_a_unit_goes_on(unit: str, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_options_of_als(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
-    """Deviations come with a release when asked for, and features of the mask unless refused."""
+    """A release has variances if requested, and pattern features unless refused."""
     arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--iterations", 3
     first = taciturn(*arguments, "-o", tmp_path / "a", "--uncertainty")
     second = taciturn(*arguments, "-o", tmp_path / "b", "--no-pattern-features", "--factors", 3)
@@ -227,7 +227,7 @@ def test_what_is_not_private_says_so(taciturn: Command, tmp_path: Path, solver: 
         (["-o", "r", "--epsilon", "1", "--solver", "non-private"], "not private"),
         (["-o", "r", "--epsilon", "1", "--unit", "person"], "value, rating, user"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--solver", "paper"], "als and bias"),
-        (["-o", "r", "--epsilon", "1", "--unit", "user", "--users-out", "ids"], "that person"),
+        (["-o", "r", "--epsilon", "1", "--unit", "user", "--users-out", "ids"], "--users-out none"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--user-list", "u"], "no list"),
         (["-o", "r", "--epsilon", "1", "--unit", "rating", "--uncertainty"], "unit value only"),
         (["-o", "r", "--epsilon", "-1"], "epsilon"),

@@ -112,8 +112,8 @@ def test_deviations_match_sampled_profiles() -> None:
         draws = []
         for side, row in ((model.user_profiles, user), (model.item_profiles, item)):
             bias = random.normal(side.biases[row], side.bias_variances[row] ** 0.5, count)
-            spread = side.variances[row] ** 0.5
-            draws.append((bias, random.normal(side.factors[row], spread, (count, 2))))
+            deviations = side.variances[row] ** 0.5
+            draws.append((bias, random.normal(side.factors[row], deviations, (count, 2))))
         (bu, fu), (bi, fi) = draws
         ratings = 3.0 + bu + bi + (fu * fi).sum(axis=1) + random.normal(0, 0.7**0.5, count)
         squares = (ratings - plain(model, user, item)) ** 2

@@ -29,8 +29,8 @@ def test_one_rating_moves_a_bias_by_less_than_one_star() -> None:
 
 def test_ratings_of_unknown_items_count_for_nothing() -> None:
     model = factor_model(items=5, width=2)
-    nobody = model.fold_in({999: 3.0})
-    assert nobody.bias == 0 and nobody.factors.tolist() == [0, 0]
+    unknown = model.fold_in({999: 3.0})
+    assert unknown.bias == 0 and unknown.factors.tolist() == [0, 0]
     one, two = model.fold_in({13: 4.0}), model.fold_in({999: 1.0, 13: 4.0})
     assert one.bias == two.bias and np.array_equal(one.factors, two.factors)
 

@@ -26,9 +26,9 @@ def test_the_kernel_finds_the_best(
     factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
     biases = random.integers(-2, 3, size=items).astype(np.float32)
     wanted = random.integers(-2, 3, size=(users, width)).astype(np.float32)
-    mask = random.random((users, items)) < 0.2
-    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-    columns = np.nonzero(mask)[1].astype(np.int32)
+    excluded = random.random((users, items)) < 0.2
+    starts = np.concatenate([[0], np.cumsum(excluded.sum(axis=1))]).astype(np.int64)
+    columns = np.nonzero(excluded)[1].astype(np.int32)
     count = min(count, items)
     found = np.empty((users, count), dtype=np.int32)
     best = np.empty((users, count), dtype=np.float32)
@@ -45,7 +45,7 @@ def test_the_kernel_finds_the_best(
         users,
         portable,
     )
-    exact = np.where(mask, -np.inf, wanted @ factors.T + biases)
+    exact = np.where(excluded, -np.inf, wanted @ factors.T + biases)
     for user in range(users):
         order = np.lexsort((np.arange(items), -exact[user]))[:count]
         order = order[exact[user][order] > -np.inf]
@@ -63,18 +63,20 @@ def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> 
     factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
     wanted = random.integers(-2, 3, size=(users, width)).astype(np.float32)
     exact = wanted @ factors.T
-    mask = (exact >= np.quantile(exact, 0.95, axis=1)[:, None]) & (random.random(exact.shape) < 0.9)
-    mask[0] = True  # nothing is left
-    mask[1, :-3] = True  # only the last three are
-    exact[mask] = -np.inf
+    excluded = (exact >= np.quantile(exact, 0.95, axis=1)[:, None]) & (
+        random.random(exact.shape) < 0.9
+    )
+    excluded[0] = True  # nothing is left
+    excluded[1, :-3] = True  # only the last three are
+    exact[excluded] = -np.inf
     index = ItemIndex(factors, np.zeros(items, dtype=np.float32))
     found = np.empty((users, count), dtype=np.int32)
     _core.top_k(
         index._factors,
         index._biases,
         wanted,
-        np.concatenate([[0], np.cumsum(mask.sum(axis=1))]),
-        np.nonzero(mask)[1].astype(np.int32),
+        np.concatenate([[0], np.cumsum(excluded.sum(axis=1))]),
+        np.nonzero(excluded)[1].astype(np.int32),
         found,
         np.empty((users, count), dtype=np.float32),
         0,

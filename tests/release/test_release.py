@@ -187,7 +187,7 @@ def test_a_void_release_passes_only_if_allowed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["gradient", "paper", "non-private"])
 def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: str) -> None:
-    """Profiles stay near their start: with a public start, they would tell who is who."""
+    """Profiles stay near their initial values: public ones would link pseudonyms to users."""
     ratings, options = synthetic_ratings("10k"), {"iterations": 3}
     solver = make_solver(name, **options)
     budget = Budget.from_epsilon(1, 1e-5) if solver.is_private else None
@@ -315,7 +315,7 @@ def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
 
 
 def test_people_are_in_no_release_of_unit_user(tmp_path: Path) -> None:
-    """Neither written, nor read if somebody else wrote them."""
+    """Neither written, nor read if another program wrote them."""
     fit = make_solver("als", unit="user", factors=2, iterations=2).fit(random_ratings(), BUDGET)
     told = replace(fit, model=replace(fit.owner_model, prior=None))
     with pytest.raises(InvalidDocument, match="under unit user"):

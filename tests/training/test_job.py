@@ -33,7 +33,7 @@ def unread(source: object, reading: ReadingOptions) -> Any:
 @pytest.mark.parametrize(
     ("name", "unit", "epsilon", "options", "words"),
     [
-        ("bias", "value", None, {}, "--epsilon E"),
+        ("bias", "value", None, {}, "--epsilon NUMBER"),
         ("non-private", "value", 1.0, {}, "not private"),
         ("magic", "value", 1.0, {}, "must be one of als"),
         ("als", "value", None, {"epsilon_i": 1.0}, "no option 'epsilon_i'"),

@@ -64,7 +64,7 @@ def kill_once(output: Path, delay: float) -> bool:
 
 @pytest.mark.slow
 def test_killed_at_any_moment(tmp_path: Path) -> None:
-    """50 kills: what was spent is always on disk, and the run goes on to the same end."""
+    """50 kills: what was spent is always on disk, and the resumed run gives the same result."""
     chance = random.Random(1)  # noqa: S311 only when to kill
     kills, number = 0, 0
     expected_path = tmp_path / "expected"
@@ -79,12 +79,12 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
             folder = run_folder(output)
             if not (folder / "key.json").exists():
                 continue  # not begun yet, or ended
-            booked = len(read_journal(folder / "ledger.jsonl").events)
+            recorded = len(read_journal(folder / "ledger.jsonl").events)
             uses = (folder / "uses.jsonl").read_bytes().split(b"\n")[1:-1]
             used = sum(len(json.loads(line)["uses"]) for line in uses)
-            assert booked >= used  # noise is drawn only for what is booked
-            assert booked >= spent  # and nothing that was spent is forgotten
-            spent = booked
+            assert recorded >= used  # noise is drawn only for what is recorded
+            assert recorded >= spent  # and nothing that was spent is forgotten
+            spent = recorded
         assert pl.read_parquet(output / "users.parquet").equals(expected)
         assert len(read_ledger(output).events) == 500
         assert not run_folder(output).exists()

@@ -26,8 +26,8 @@ def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
         exact = done.certificate.epsilon
         assert seen.certificate.epsilon == (pytest.approx(exact) if name == "als" else exact)
         assert seen.certificate.not_hidden == done.certificate.not_hidden
-        noised = [event for event in done.fit.ledger.events if isinstance(event, GaussianRelease)]
-        assert seen.releases == len(noised)
+        noisy = [event for event in done.fit.ledger.events if isinstance(event, GaussianRelease)]
+        assert seen.releases == len(noisy)
     else:
         assert seen.status is Status.NONE and seen.releases == 0
     assert seen.seconds > 0 and 2**25 < seen.memory < 2**34

@@ -114,7 +114,7 @@ def test_a_run_that_waits_is_not_overrun(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The release cannot be written: the run stays, and goes on when it can."""
+    """If the release cannot be written, the run folder is kept and the run can be resumed."""
     whole = go(tmp_path / "whole")
 
     with monkeypatch.context() as patch:

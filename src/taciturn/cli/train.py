@@ -31,7 +31,10 @@ def solver_options(
     *,
     epsilon: Annotated[
         Number,
-        number_option("Overall ε: the budget of the whole training. Private solvers require it."),
+        number_option(
+            "Overall ε: the budget of the whole training. Required by private solvers, unless "
+            "--epsilon-i is given."
+        ),
     ] = None,
     delta: Delta = 1e-5,
     unit: Annotated[
