@@ -67,7 +67,8 @@ def test_readme_figure_of_the_attacker() -> None:
     mu = Budget.from_epsilon(1, 1e-5).mu
     ledger = Ledger([replace(ITEMS, sensitivity=1.0, noise_scale=1 / mu)])
     certificate = Certificate.from_ledger(ledger, 1e-5)
-    assert f"at 1 % false alarms detects at most {shown} %" in certificate.to_text()
+    limits = f"at a false-positive rate of 1%, the true-positive rate is at most {shown}%"
+    assert limits in certificate.to_text()
 
 
 @pytest.fixture(scope="module")

@@ -175,7 +175,7 @@ def test_not_private_has_no_numbers() -> None:
 
 
 def test_noise_that_hides_nothing_gets_no_certificate() -> None:
-    with pytest.raises(InvalidParameter, match="hides nothing"):
+    with pytest.raises(InvalidParameter, match="protects nothing"):
         Certificate.from_ledger(Ledger([replace(ITEMS, noise_scale=1e-7)]), 1e-5)
 
 
@@ -185,16 +185,16 @@ def test_plain_words_say_what_is_and_is_not_hidden(unit: Unit) -> None:
     facts = unit.facts
     for sentence in (facts.relation, facts.hides, *facts.not_hidden):
         assert sentence in text
-    for phrase in ("add up", "held-out error", "arithmetic", "honestly kept", "false alarms"):
+    for phrase in ("compose", "held-out error", "arithmetic", "honestly kept", "false-positive"):
         assert phrase in text
 
 
 @pytest.mark.parametrize(
     ("change", "heading"),
     [
-        ({}, "What is hidden: how a user"),
-        ({"flaw": "no proof"}, "What the claim says is hidden: how a user"),
-        ({"noise": "test"}, "What secure noise would have hidden: how a user"),
+        ({}, "Protected: how a user"),
+        ({"flaw": "no proof"}, "Claimed to be protected: how a user"),
+        ({"noise": "test"}, "Would be protected with secure noise: how a user"),
     ],
 )
 def test_plain_words_promise_no_more_than_the_status(change: dict[str, Any], heading: str) -> None:

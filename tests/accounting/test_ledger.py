@@ -96,7 +96,7 @@ def test_a_ledger_keeps_one_unit() -> None:
 
 @pytest.mark.parametrize("thing", ["event", None, {"mechanism": "gaussian"}, object()])
 def test_a_ledger_books_events_only(thing: object) -> None:
-    with pytest.raises(InvalidParameter, match="books events"):
+    with pytest.raises(InvalidParameter, match="records events"):
         Ledger([thing])  # type: ignore[list-item]
 
 
@@ -145,7 +145,7 @@ def test_mu_is_rounded_up() -> None:
     [
         ([ITEMS], Status.PROVEN, None),
         ([ITEMS, replace(USERS, flaw="the step is not bounded")], Status.CLAIMED, "not bounded"),
-        ([replace(ITEMS, flaw="no proof"), replace(USERS, noise="test")], Status.VOID, "repeat"),
+        ([replace(ITEMS, flaw="no proof"), replace(USERS, noise="test")], Status.VOID, "reproduce"),
         ([ITEMS, ExactRelease(purpose="means", unit=Unit.VALUE)], Status.NONE, "means"),
     ],
 )

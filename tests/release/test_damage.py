@@ -171,7 +171,7 @@ def test_a_release_of_a_newer_version_is_refused_by_name(signed: Path, tmp_path:
     for version in (2, 4, "1", True, None, 1.0):
         file.write_text(json.dumps(document | {"version": version}))
         reseal(release)
-        with pytest.raises(InvalidDocument, match="use a Taciturn that knows it"):
+        with pytest.raises(InvalidDocument, match="use a version of Taciturn that supports it"):
             load_release(release)
 
 

@@ -1,1 +1,1 @@
-"""What Gaussian releases cost: the exact curve, and the bounds it is compared with."""
+"""Privacy accounting: the exact cost of Gaussian releases, and the bounds it is compared with."""

@@ -1,4 +1,4 @@
-"""The same Gaussian steps under every accountant, side by side."""
+"""Cost of the same Gaussian steps under every accountant."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ ACCOUNTANTS = {
     "epsilon_advanced": "advanced composition",
     "epsilon_basic": "basic composition",
 }
-"""Fields of `Accounts` that hold an ε, and what to call them."""
+"""Fields of `Accounts` that hold an ε, with their labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Accounts:
-    """ε at one δ by each accountant for the same steps; `epsilon_exact` is always the least."""
+    """ε of the same steps at one δ by each accountant; `epsilon_exact` is always the smallest."""
 
     delta: float
     mu: float
@@ -30,7 +30,7 @@ class Accounts:
 
 
 def steps_of(noise_multiplier: float, count: int) -> tuple[float, int]:
-    """Return the (ratio, count) pair of `count` steps with noise scale σ = multiplier · Δ."""
+    """Pair (ratio, count) of `count` steps with noise scale σ = multiplier · Δ."""
     multiplier = validate.positive(
         "noise_multiplier", noise_multiplier, "it is the noise scale divided by the sensitivity"
     )
@@ -44,7 +44,7 @@ def steps_of(noise_multiplier: float, count: int) -> tuple[float, int]:
 
 
 def account(ratios: list[tuple[float, int]], delta: float) -> Accounts:
-    """Return what the (ratio, count) steps cost together at `delta`, rounded to nearest."""
+    """Total cost of (ratio, count) steps at `delta` by each accountant, rounded to nearest."""
     delta, mu = gaussian.check_delta(delta), gaussian.compose(ratios)
     return Accounts(
         delta=delta,

@@ -1,4 +1,4 @@
-"""A privacy budget: how much may be spent, as (ε, δ) or as μ."""
+"""Privacy budgets, stated as (ε, δ) or as μ."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,9 @@ from taciturn.errors import InvalidParameter
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """The most that a run may spend: μ, and the (ε, δ) it is stated as.
+    """Maximum privacy cost of a run: μ, and the (ε, δ) it is stated as.
 
-    Build one with `Budget.from_epsilon` or `Budget.from_mu`; a μ that would exceed ε at δ is
-    refused.
+    Build one with `Budget.from_epsilon` or `Budget.from_mu`. A μ that exceeds ε at δ is refused.
     """
 
     epsilon: float
@@ -30,10 +29,10 @@ class Budget:
 
     @classmethod
     def from_epsilon(cls, epsilon: float, delta: float) -> "Budget":
-        """Return the budget of overall (ε, δ); μ is calibrated towards privacy."""
+        """Budget of overall (ε, δ); μ is calibrated and rounded towards privacy."""
         return cls(epsilon=epsilon, delta=delta, mu=calibrate(epsilon, delta))
 
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "Budget":
-        """Return the budget of μ, stated at `delta` with ε rounded up."""
+        """Budget of μ, stated at `delta` with ε rounded up."""
         return cls(epsilon=gaussian.epsilon_upper(delta, mu), delta=delta, mu=mu)

@@ -1,4 +1,4 @@
-"""From a budget to noise: the exact curve inverted, rounded towards privacy."""
+"""Calibration of noise to a budget: the exact privacy curve inverted, rounded towards privacy."""
 
 import math
 
@@ -13,13 +13,13 @@ from taciturn.accounting.gaussian import (
 )
 
 MARGIN = 1e-12
-"""Relative room left in μ for the rounding of a ledger that adds up to it."""
+"""Relative margin in μ for rounding errors of a ledger that composes to it."""
 
 
 def calibrate(epsilon: float, delta: float) -> float:
-    """Return the largest μ whose certificate at `delta` does not exceed `epsilon`.
+    """Largest μ whose certificate at `delta` does not exceed `epsilon`.
 
-    It is rounded towards privacy, with room for the rounding of a ledger that adds up to it.
+    Rounded towards privacy, with a margin for rounding errors of a ledger that composes to it.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     log_inverse = -math.log(delta)
@@ -38,9 +38,9 @@ def calibrate(epsilon: float, delta: float) -> float:
 
 
 def noise_multiplier(mu: float, count: int = 1) -> float:
-    """Return the σ/Δ at which `count` equal releases spend at most μ together.
+    """Ratio σ/Δ with which `count` equal releases compose to at most μ.
 
-    It is √count/μ, raised by more than its rounding error.
+    √count/μ, raised by more than its rounding error.
     """
     count = validate.positive_integer("count", count, "it is the number of releases")
     return math.sqrt(count) / check_mu(mu) * (1 + 2.0**-50)

@@ -1,7 +1,7 @@
-"""The certificate: what a ledger guarantees, for machines and in plain text.
+"""Certificates: the guarantee of a ledger, as JSON and as plain text.
 
-Every number is computed from the ledger and rounded towards privacy; none is typed in. Reading a
-certificate recomputes all of it from the ledger it carries. Nothing here reads private data.
+Every number is computed from the ledger and rounded towards privacy. Reading a certificate
+recomputes it from the ledger it carries. Nothing here reads private data.
 """
 
 import json
@@ -27,17 +27,17 @@ FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
 GROUP_SIZES = (1, 10, 100)
 
 MU_CERTIFIED_MAX = 1e6
-"""Largest μ a certificate is issued for; it leaves room for the group lines."""
+"""Largest μ that a certificate is issued for; it leaves room for the group lines."""
 
 TOLERANCE = 1e-9
-"""Relative difference allowed between a certificate and its recomputation elsewhere."""
+"""Relative difference allowed between a certificate and its recomputation on another machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLine:
-    """The guarantee for several ratings of one person (under `user`: for several people).
+    """Guarantee for a group of ratings of one user (under `user`: for a group of users).
 
-    `epsilon` is None where the error of the sampler is not bounded any more, far beyond any use.
+    `epsilon` is None if the sampler's error has no proven bound, far beyond any useful μ.
     """
 
     size: int
@@ -47,10 +47,10 @@ class GroupLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """What a ledger guarantees at `delta`; build one with `Certificate.from_ledger`.
+    """Guarantee of a ledger at `delta`; build one with `Certificate.from_ledger`.
 
-    `epsilon`, `mu`, `curve` (pairs of δ and ε), `attacker` (pairs of false-positive rate and the
-    best true-positive rate) and `group` are None or empty when the status is `none`.
+    `epsilon`, `mu`, `curve` (pairs of δ and ε), `attacker` (pairs of false-positive rate and
+    maximum true-positive rate) and `group` are None or empty if the status is `none`.
     """
 
     run: str
@@ -79,8 +79,9 @@ class Certificate:
             mu = spend.mu
             if mu > MU_CERTIFIED_MAX:
                 raise InvalidParameter(
-                    f"the ledger adds up to mu = {mu:g}, which hides nothing; "
-                    "release it as not private or add noise"
+                    f"the ledger composes to mu = {mu:g}, which protects nothing; certificates "
+                    f"are issued up to {MU_CERTIFIED_MAX:g}; add noise, or release it as not "
+                    "private"
                 )
             epsilon = spend.epsilon_upper(delta)
             curve = tuple((each, spend.epsilon_upper(each)) for each in CURVE_DELTAS)
@@ -104,17 +105,17 @@ class Certificate:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger that the certificate was computed from; a copy."""
+        """Copy of the ledger that the certificate was computed from."""
         return Ledger(self.events, run=self.run)
 
     @property
     def not_hidden(self) -> list[str]:
-        """What the guarantee leaves open, in sentences."""
-        patterns = [text.PATTERN.format(purpose) for purpose in self.ledger.patterns]
+        """Sentences that describe what the guarantee does not protect."""
+        patterns = [text.PATTERN.format(purpose=purpose) for purpose in self.ledger.patterns]
         return [*self.unit.facts.not_hidden, *patterns]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the certificate as JSON types."""
+        """Certificate as JSON types."""
         facts = self.unit.facts
         return {
             "format": FORMAT,
@@ -146,10 +147,10 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, document: object) -> "Certificate":
-        """Recompute a certificate from the ledger in `document` and compare.
+        """Recompute a certificate from the ledger in `document` and compare the two.
 
-        Raises `CheckFailed` unless every number, within `TOLERANCE`, and every word in the
-        document is what its ledger gives.
+        Raises `CheckFailed` unless every number, within `TOLERANCE`, and every word of the
+        document follows from its ledger.
         """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidDocument(f"a certificate must be an object whose format is {FORMAT!r}")
@@ -175,20 +176,22 @@ class Certificate:
         return cls.from_dict(strict_json.read(Path(path)))
 
     def to_text(self) -> str:
-        """Return the certificate in plain text."""
+        """Certificate as plain text."""
         return "\n".join(_lines(self)) + "\n"
 
 
 def read_ledger(path: str | Path) -> Ledger:
-    """Return the ledger in a release folder, a run folder, a certificate or a ledger file.
+    """Ledger in a release folder, run folder, certificate file or ledger file.
 
-    A certificate is recomputed from its ledger on the way.
+    A certificate is recomputed from its ledger and compared.
     """
     path = Path(path)
     try:
         file = path / "certificate.json" if path.is_dir() else path
     except (OSError, ValueError):
-        raise InvalidDocument(f"cannot read {validate.shown(str(path))}: no such name") from None
+        raise InvalidDocument(
+            f"cannot read {validate.shown(str(path))}: not a valid path"
+        ) from None
     if path.is_dir() and (path / "ledger.jsonl").is_file():
         return read_journal(path / "ledger.jsonl")
     if path.suffix == ".jsonl":
@@ -198,7 +201,7 @@ def read_ledger(path: str | Path) -> Ledger:
         document = document["certificate"]
     kind = document.get("format") if isinstance(document, dict) else None
     if kind not in (FORMAT, LEDGER_FORMAT):
-        raise InvalidDocument(f"{file} is neither a Taciturn certificate nor a ledger")
+        raise InvalidDocument(f"{file} is neither a Taciturn certificate nor a Taciturn ledger")
     try:
         if kind == FORMAT:
             return Certificate.from_dict(document).ledger
@@ -214,7 +217,7 @@ def _group_line(ledger: Ledger, size: int, delta: float) -> GroupLine:
 
 
 def _compare(where: str, stated: Any, computed: Any) -> None:
-    """Raise unless `stated` is `computed`, numbers within `TOLERANCE`."""
+    """Raise unless `stated` equals `computed`, with numbers compared within `TOLERANCE`."""
     parts: list[tuple[str, Any, Any]] = []
     if isinstance(computed, dict):
         matches = isinstance(stated, dict) and stated.keys() == computed.keys()
@@ -240,61 +243,66 @@ def _compare(where: str, stated: Any, computed: Any) -> None:
 
 
 def delta_warning(delta: float, users: int) -> str | None:
-    """Sentence for a δ with which some user could be exposed outright; None below 1/users."""
+    """Warning about a δ of at least 1/users; None for a smaller one."""
     if delta * users < 1:
         return None
     return (
-        f"delta = {delta:g} is not below 1/{users:,}, one over the number of users: a mechanism "
-        "that publishes one user's ratings outright would pass; use a smaller delta"
+        f"delta = {delta:g} is not below 1/{users:,}, one over the number of users: it would allow "
+        "a mechanism that publishes all ratings of one user; use a smaller delta"
     )
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """Return `value` with `digits` decimals, rounded up."""
+    """Decimal text of `value` with `digits` decimals, rounded up."""
     scale = 10.0**digits
     return f"{math.ceil(value * scale) / scale:.{digits}f}"
 
 
-def _group_epsilon(line: GroupLine) -> str:
-    return "no guarantee" if line.epsilon is None else f"epsilon = {rounded_up(line.epsilon)}"
+def _group_text(line: GroupLine) -> str:
+    mu = rounded_up(line.mu, 6)
+    if line.epsilon is None:
+        return text.GROUP_LINE_UNBOUNDED.format(size=line.size, mu=mu)
+    return text.GROUP_LINE.format(size=line.size, mu=mu, epsilon=rounded_up(line.epsilon))
+
+
+def _attacker_text(false: float, true: float) -> str:
+    return text.ATTACKER_LINE.format(false=f"{100 * false:g}", true=rounded_up(100 * true, 2))
 
 
 def _lines(certificate: Certificate) -> list[str]:
-    facts, status = certificate.unit.facts, certificate.status
+    unit, status = certificate.unit, certificate.status
+    heading = text.HEADING[status]
     lines = [
-        f"Privacy certificate: {status}",
+        text.TITLE.format(status=status),
         text.STATUS[status],
         *(f"  - {reason}" for reason in certificate.reasons),
         "",
-        f"{text.HEADING[status]}: {facts.hides} (unit `{certificate.unit}`).",
-        f"Two data sets are neighbours when {facts.relation}.",
+        text.PROTECTED.format(heading=heading, hides=unit.facts.hides, unit=unit),
+        text.NEIGHBOURS.format(relation=unit.facts.relation),
     ]
     if certificate.epsilon is not None and certificate.mu is not None:
         lines += [
-            f"epsilon = {rounded_up(certificate.epsilon)} at delta = {certificate.delta!r}; "
-            f"mu = {rounded_up(certificate.mu, 6)}.",
-            "",
-            "An attacker who knows everything else and wants to tell two neighbours apart:",
-            *(
-                f"  at {100 * false:g} % false alarms detects at most {rounded_up(100 * true, 2)} %"
-                for false, true in certificate.attacker
+            text.STATEMENT.format(
+                epsilon=rounded_up(certificate.epsilon),
+                delta=certificate.delta,
+                mu=rounded_up(certificate.mu, 6),
             ),
             "",
-            "The same guarantee at other delta:",
+            text.ATTACKER,
+            *(f"  {_attacker_text(false, true)}" for false, true in certificate.attacker),
+            "",
+            text.CURVE,
             *(
-                f"  delta = {delta!r}: epsilon = {rounded_up(epsilon)}"
+                f"  {text.CURVE_LINE.format(delta=delta, epsilon=rounded_up(epsilon))}"
                 for delta, epsilon in certificate.curve
             ),
             "",
-            f"{text.GROUP[certificate.unit]}:",
-            *(
-                f"  {line.size}: mu = {rounded_up(line.mu, 6)}, {_group_epsilon(line)}"
-                for line in certificate.group
-            ),
+            text.GROUP[unit],
+            *(f"  {_group_text(line)}" for line in certificate.group),
         ]
     lines += [
         "",
-        "What the unit does not hide:",
+        text.NOT_PROTECTED.format(unit=unit),
         *(f"  - {sentence}" for sentence in certificate.not_hidden),
         "",
         *text.NOTES,

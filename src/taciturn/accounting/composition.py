@@ -1,8 +1,7 @@
-"""Composition theorems that know of each step only its own (ε, δ).
+"""Basic and advanced composition, which use only the (ε, δ) of each step.
 
-They are what one had before Rényi and Gaussian accounting, kept for comparison. A step of ratio
-r = Δ/σ is given its exact ε at its share of δ. Steps come as (ratio, count) pairs. Nothing here
-reads private data.
+They predate Rényi and Gaussian accounting and are kept for comparison. A step of ratio r = Δ/σ has
+its exact ε at its share of δ. Steps are (ratio, count) pairs. Nothing here reads private data.
 """
 
 import math
@@ -11,13 +10,13 @@ from taciturn.accounting import gaussian
 
 
 def epsilon_basic(delta: float, ratios: list[tuple[float, int]]) -> float:
-    """Return Σ ε_t, every one of the J steps at δ/J (basic composition)."""
+    """ε of basic composition: Σ ε_t, with each of the J steps at δ/J."""
     steps = sum(count for _, count in ratios)
     return math.fsum(count * gaussian.epsilon(delta / steps, ratio) for ratio, count in ratios)
 
 
 def epsilon_advanced(delta: float, ratios: list[tuple[float, int]]) -> float:
-    """Return the ε of advanced composition, half of δ for the steps and half for the slack.
+    """ε of advanced composition, with half of δ for the steps and half for the slack.
 
     Kairouz, Oh and Viswanath (2017, theorem 3.5) sharpen Dwork, Rothblum and Vadhan (2010) to
     Σ ε_t tanh(ε_t/2) + √(2 ln(1/δ̃) Σ ε_t²), with δ = δ̃ + Σ δ_t. Never above `epsilon_basic`.

@@ -1,7 +1,7 @@
-"""The ledger: every release of a run in order, and what they cost together.
+"""Ledger of a run: every release in order, and their composed cost.
 
-Events are appended before their noise is drawn, never changed and never removed. All are of one
-unit, since guarantees under different neighbouring relations do not add up.
+Events are appended before their noise is drawn, and are never changed or removed. All events have
+the same unit, since guarantees under different neighbouring relations do not compose.
 """
 
 import math
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import strict_json, validate
-from taciturn.accounting import gaussian
+from taciturn.accounting import gaussian, text
 from taciturn.accounting.events import (
     Event,
     ExactRelease,
@@ -33,7 +33,7 @@ VERSION = 1
 
 
 class Status(StrEnum):
-    """How far a guarantee can be relied on, best first."""
+    """Reliability of a guarantee, best first."""
 
     PROVEN = "proven"
     CLAIMED = "claimed"
@@ -42,21 +42,22 @@ class Status(StrEnum):
 
 
 class Ledger:
-    """An append-only list of events of one run.
+    """Append-only list of the events of one run.
 
     Parameters
     ----------
-    run
-        A random name that tells two runs apart; drawn afresh when omitted.
     events
-        Events already booked.
+        Events recorded so far.
+    run
+        Random name of the run, 32 hexadecimal digits. Default: a fresh one.
     """
 
     def __init__(self, events: Iterable[Event] = (), *, run: str | None = None) -> None:
         self.run = secrets.token_hex(16) if run is None else run
         if not (isinstance(self.run, str) and re.fullmatch("[0-9a-f]{32}", self.run)):
             raise InvalidParameter(
-                f"run must be 32 hexadecimal digits, got {validate.shown(run)}; omit it"
+                f"run must be 32 hexadecimal digits, got {validate.shown(run)}; "
+                "omit it to draw a fresh name"
             )
         self._events: list[Event] = []
         for event in events:
@@ -74,30 +75,30 @@ class Ledger:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The events in the order they were booked."""
+        """Events in the order in which they were recorded."""
         return tuple(self._events)
 
     @property
     def unit(self) -> Unit:
-        """The unit that all events share."""
+        """Privacy unit of all events."""
         if not self._events:
             raise InvalidParameter("the ledger is empty: nothing was released, so it has no unit")
         return self._events[0].unit
 
     def append(self, event: Event) -> None:
-        """Book `event`; it counts from now on, whether or not its noise is ever drawn."""
+        """Record `event`; it counts from now on, whether or not its noise is ever drawn."""
         if not isinstance(event, GaussianRelease | ExactRelease | PatternRelease):
-            raise InvalidParameter(f"a ledger books events, got {validate.shown(event)}")
+            raise InvalidParameter(f"a ledger records events, got {validate.shown(event)}")
         if self._events and event.unit != self.unit:
             raise InvalidParameter(
-                f"an event under unit {event.unit} does not add up with a ledger under {self.unit};"
-                " keep one ledger for each unit"
+                f"an event under unit {event.unit} does not compose with a ledger under unit "
+                f"{self.unit}; keep one ledger for each unit"
             )
         self._events.append(event)
 
     @property
     def status(self) -> Status:
-        """The worst that any event makes of the guarantee; an empty ledger has none."""
+        """Status of the least reliable event; raises if the ledger has nothing to certify."""
         if all(isinstance(event, PatternRelease) and event.is_free for event in self._events):
             raise InvalidParameter(
                 "the ledger is empty: no release depends on ratings, nothing to certify"
@@ -112,39 +113,39 @@ class Ledger:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the status is not `proven`, each reason once."""
+        """Distinct reasons for a status other than `proven`."""
         reasons: dict[str, None] = {}
         for event in self._events:
             if _is_exact(event):
-                reasons[f"released without noise: {event.purpose}"] = None
+                reasons[text.REASON_EXACT.format(purpose=event.purpose)] = None
             if isinstance(event, GaussianRelease):
                 if event.noise is Noise.TEST:
-                    reasons[
-                        "the noise came from the source for tests, which anybody can repeat"
-                    ] = None
+                    reasons[text.REASON_TEST_NOISE] = None
                 if event.flaw is not None:
                     reasons[event.flaw] = None
         return tuple(reasons)
 
     @property
     def patterns(self) -> tuple[str, ...]:
-        """What was computed from who rated what and left without noise, each once."""
+        """Distinct purposes of the pattern releases."""
         found = (event.purpose for event in self._events if isinstance(event, PatternRelease))
         return tuple(dict.fromkeys(found))
 
     def ratios(self) -> list[tuple[float, int]]:
-        """Return the (μ, count) pairs of the Gaussian events, equal ones together."""
+        """Distinct μ of the Gaussian events, each with its count."""
         return list(Counter(event.mu for event in self._gaussian()).items())
 
     def spend(self, group: int = 1) -> Spend:
-        """Return what the run cost for `group` ratings of one person, rounded up.
+        """Composed cost of the run for a group of ratings of one user, rounded up.
 
-        Under `user`, which hides all ratings of a person at once, a group counts people. Raises if
-        anything was released without noise: no finite cost exists then.
+        Under unit `user` the group consists of users. Raises if anything was released without
+        noise, since no finite cost exists then.
         """
-        group = validate.positive_integer("group", group, "it counts ratings or people")
+        group = validate.positive_integer("group", group, "it counts ratings or users")
         if self.status is Status.NONE:
-            raise InvalidParameter("something was released without noise: there is no finite mu")
+            raise InvalidParameter(
+                "something was released without noise, so the run has no finite mu"
+            )
         events = self._gaussian()
         scaled = [
             (event.mu, group * group if event.rows.is_shared or self.unit is Unit.USER else group)
@@ -158,7 +159,7 @@ class Ledger:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the ledger as JSON types."""
+        """Ledger as JSON types."""
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -168,7 +169,7 @@ class Ledger:
 
     @classmethod
     def from_dict(cls, document: object) -> "Ledger":
-        """Return the ledger that `to_dict` wrote, checking everything."""
+        """Ledger that `to_dict` wrote; checks everything."""
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidDocument(f"a ledger must be an object whose format is {FORMAT!r}")
         check_version("ledgers", document.get("version"), VERSION)
@@ -176,7 +177,7 @@ class Ledger:
             raise InvalidDocument("a ledger has exactly the fields format, version, run, events")
         run, events = document["run"], document["events"]
         if not isinstance(run, str) or not isinstance(events, list):
-            raise InvalidDocument("a ledger's run must be text and its events a list")
+            raise InvalidDocument("a ledger's run must be a string and its events must be a list")
         try:
             return cls([event_from_dict(event) for event in events], run=run)
         except InvalidParameter as error:
@@ -196,28 +197,28 @@ class Ledger:
 
 
 def check_version(documents: str, version: object, known: int) -> None:
-    """Raise unless the version of a document is the one that this Taciturn knows."""
+    """Raise unless the version of a document is the one that this Taciturn reads."""
     if type(version) is not int or version != known:
         raise InvalidDocument(
             f"this Taciturn reads {documents} of version {known}, got version "
-            f"{validate.shown(version)}; use a Taciturn that knows it"
+            f"{validate.shown(version)}; use a version of Taciturn that supports it"
         )
 
 
 def _is_exact(event: Event) -> bool:
-    """Whether something left without noise that the unit hides."""
+    """Whether an event released something that its unit protects without noise."""
     if isinstance(event, PatternRelease):
         return not event.is_free
     return isinstance(event, ExactRelease)
 
 
 def combine(ledgers: Iterable[Ledger]) -> Ledger:
-    """Return one ledger with the events of several runs on the same data.
+    """One ledger with the events of several runs on the same data.
 
-    Releases of the same data add up: μ² is the sum of theirs. That covers a later run chosen after
-    seeing an earlier one as long as the total was capped in advance.
+    Releases of the same data compose: their μ² add. This covers a later run chosen after seeing an
+    earlier one, provided that the total was capped in advance.
     """
     ledgers = list(ledgers)
     if len({ledger.run for ledger in ledgers}) < len(ledgers):
-        raise InvalidParameter("the same run was given twice; give each release once")
+        raise InvalidParameter("the same run was given twice; pass each release once")
     return Ledger(event for ledger in ledgers for event in ledger.events)

@@ -1,59 +1,132 @@
-"""The sentences of a certificate.
+"""Every sentence that a certificate shows.
 
-They are part of its format: a certificate has exactly these, so that an altered one is noticed.
-Once a format is published, rewording them makes a new version.
+The sentences are part of the certificate format: reading a certificate compares them word for word,
+so an altered one is noticed. Once a format is published, rewording a sentence requires a new
+version. Mappings are keyed by the values of `Status` and `Unit`.
 """
 
-from taciturn.accounting.ledger import Status
-from taciturn.accounting.units import Unit
+from dataclasses import dataclass
+
+TITLE = "Privacy certificate: {status}"
 
 STATUS = {
-    Status.PROVEN: "Every release in the ledger has a proven bound and secure noise.",
-    Status.CLAIMED: "The numbers are a published claim that has no valid proof. "
-    "Do not rely on them.",
-    Status.VOID: "The noise can be repeated by anybody, so nothing is hidden. "
-    "The numbers are what secure noise would have given.",
-    Status.NONE: "Not private: something left without noise. There is no guarantee.",
+    "proven": "Every release in the ledger has a proven bound and secure noise.",
+    "claimed": "The numbers are a published claim without a valid proof. Do not rely on them.",
+    "void": "Generated with test noise, which anyone can reproduce: there is no guarantee. "
+    "The numbers are those that secure noise would have given.",
+    "none": "Not private: something was released without noise. There is no guarantee.",
 }
+
+REASON_EXACT = "released without noise: {purpose}"
+REASON_TEST_NOISE = "the noise came from a test source, which anyone can reproduce"
 
 HEADING = {
-    Status.PROVEN: "What is hidden",
-    Status.CLAIMED: "What the claim says is hidden",
-    Status.VOID: "What secure noise would have hidden",
-    Status.NONE: "What is not hidden either",
+    "proven": "Protected",
+    "claimed": "Claimed to be protected",
+    "void": "Would be protected with secure noise",
+    "none": "Not protected",
 }
 
-PATTERN = "what was computed from the list of rated pairs and is published as it is: {}"
+PROTECTED = "{heading}: {hides} (unit `{unit}`)."
+NEIGHBOURS = "Two datasets are neighbours when {relation}."
+STATEMENT = "epsilon = {epsilon} at delta = {delta!r}; mu = {mu}."
+
+ATTACKER = "For an attacker who knows everything else and tries to tell two neighbours apart:"
+ATTACKER_LINE = "at a false-positive rate of {false}%, the true-positive rate is at most {true}%"
+
+CURVE = "The same guarantee at other values of delta:"
+CURVE_LINE = "delta = {delta!r}: epsilon = {epsilon}"
+
+GROUP = {
+    "value": "For groups of k ratings of one user:",
+    "rating": "For groups of k ratings of one user:",
+    "user": "For groups of k users:",
+}
+GROUP_LINE = "k = {size}: mu = {mu}, epsilon = {epsilon}"
+GROUP_LINE_UNBOUNDED = "k = {size}: mu = {mu}, no guarantee"
+
+NOT_PROTECTED = "What unit `{unit}` does not protect:"
+PATTERN = "statistics of the rating pattern that are published exactly: {purpose}"
 
 NOTES = (
-    "Releases of the same data add up: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
-    "`taciturn budget compose` computes what several cost together.",
-    "Adding up holds for noise scales fixed in advance, or capped in total in advance, also over "
-    "several runs: not for a scale chosen freely after seeing an earlier release. A run that "
-    "stopped early because of what it saw has cost its cap, not only its sum.",
-    "Training several times and keeping the run with the best held-out error is not covered: "
-    "the choice itself depends on private data. Book every run, or choose without looking.",
-    "A rating is one (user, item) pair with its value, after repeated rows of a pair were merged. "
-    "Merging, filtering users or items by counts and dropping rows come before the guarantee: it "
-    "covers a change of one rating, not of one raw row.",
-    "Secure noise comes from the cipher AES-256 with a key from the operating system, so the "
-    "guarantee is as strong as that cipher. The sampler's own error is part of epsilon and delta, "
-    "and so is a bound on the advantage of telling the cipher's keystream from uniform bits.",
-    "The guarantee holds against whoever sees this release with any other knowledge. "
-    "It says nothing about what else the data owner shows to anybody.",
+    "Releases of the same data compose: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
+    "`taciturn budget compose` computes the total cost of several releases.",
+    "Composition requires noise scales, or a cap on their total cost, fixed in advance, also "
+    "across runs. It does not cover scales chosen freely after seeing an earlier release. A run "
+    "that stops early because of its own outputs has cost its full cap, not only the releases it "
+    "made.",
+    "Training several times and keeping the run with the best held-out error is not covered, "
+    "because the choice itself depends on private data. Record every run, or choose without "
+    "looking at private data.",
+    "A rating is one (user, item) pair with its value, after repeated rows of a pair are merged. "
+    "Merging, filtering users or items by count and dropping rows happen before the guarantee "
+    "applies: it covers a change of one rating, not of one raw row.",
+    "Secure noise comes from the AES-256 cipher with a key from the operating system, so the "
+    "guarantee is as strong as that cipher. Epsilon and delta include the sampler's own error and "
+    "a bound on the advantage in telling the cipher's keystream from uniform bits.",
+    "The guarantee holds against anyone who sees this release, whatever else they know. "
+    "It does not cover anything else that the data owner discloses.",
 )
 
 PROVES = (
-    "Checking a certificate proves its arithmetic: that the ledger it carries, if true, gives "
-    "these numbers and this status."
+    "Checking a certificate proves its arithmetic: the ledger it carries, if true, gives these "
+    "numbers and this status."
 )
 DOES_NOT_PROVE = (
-    "It does not prove that the ledger was honestly kept: that every release was booked, "
-    "with the noise and the bound it states. That rests on whoever ran the training."
+    "It does not prove that the ledger was honestly kept: that every release was recorded, with "
+    "the noise and the bound it states. That depends on whoever ran the training."
 )
 
-GROUP = {
-    Unit.VALUE: "For so many ratings of one person together",
-    Unit.RATING: "For so many ratings of one person together",
-    Unit.USER: "For so many people together",
+
+@dataclass(frozen=True, kw_only=True)
+class UnitFacts:
+    """Meaning of a privacy unit: its neighbouring relation, and what it does and does not protect.
+
+    `member` is the word for one member of a group.
+    """
+
+    relation: str
+    hides: str
+    not_hidden: tuple[str, ...]
+    member: str
+
+
+_SEVERAL_RATINGS = "several ratings of one user together, beyond what the group lines state"
+_SHARED_PATTERNS = (
+    "what can be inferred about a user from patterns that hold without that user's data"
+)
+
+UNITS = {
+    "value": UnitFacts(
+        relation="one rating's value is replaced by any other value on the declared scale; the "
+        "rating pattern (which user rated which item) stays the same and is treated as public",
+        hides="how a user rated an item",
+        not_hidden=(
+            "that a user rated an item: the rating pattern is treated as public",
+            "how many ratings a user or an item has",
+            _SEVERAL_RATINGS,
+            _SHARED_PATTERNS,
+        ),
+        member="rating",
+    ),
+    "rating": UnitFacts(
+        relation="one rating is added or removed",
+        hides="a rating and the fact that it exists",
+        not_hidden=(
+            "which users and items exist: both lists are treated as public",
+            _SEVERAL_RATINGS,
+            _SHARED_PATTERNS,
+        ),
+        member="rating",
+    ),
+    "user": UnitFacts(
+        relation="all ratings of one user are added or removed",
+        hides="all ratings of a user together",
+        not_hidden=(
+            "which items exist: the list is treated as public",
+            "the user's own profile, which is shown to that user only and is not released",
+            _SHARED_PATTERNS,
+        ),
+        member="user",
+    ),
 }
