@@ -1,6 +1,6 @@
-"""Recommenders trained under differential privacy, released with a checkable certificate.
+"""Recommenders trained under differential privacy and released with a verifiable certificate.
 
-The names below are the whole public interface; each is imported when it is first used.
+The names below are the complete public interface; each is imported on first use.
 """
 
 from importlib import import_module

@@ -1,50 +1,50 @@
-"""The exceptions of Taciturn, one tree.
+"""Exception hierarchy of Taciturn.
 
 ::
 
     TaciturnError
-    ├── InvalidInput        what was given is not usable; nothing was changed
+    ├── InvalidInput        an input is not usable; nothing was changed
     │   ├── InvalidParameter    a number or option, also a ValueError
     │   └── InvalidDocument     a ledger, certificate or other file
     ├── OutputError         a file or folder cannot be written: it exists, no permission, full disk
-    ├── PrivacyError        going on would break a guarantee; nothing was released
-    │   ├── BudgetExceeded      the release would spend more than the budget
+    ├── PrivacyError        continuing would break a guarantee; nothing was released
+    │   ├── BudgetExceeded      the release would exceed the budget
     │   └── NoiseReuse          the noise belongs to other data or another release
-    ├── CheckFailed         a check that was asked for did not pass
-    ├── DownloadFailed      a file could not be fetched whole
+    ├── CheckFailed         a requested check did not pass
+    ├── DownloadFailed      a file could not be downloaded completely
     └── MissingExtra        an optional dependency is not installed
 
-A message says what was expected, what came and what to do next, in one line, and never prints a
-value that comes from private data.
+A message states, in one line, what was expected, what was given and what to do next. It never
+prints a private value.
 """
 
 
 class TaciturnError(Exception):
-    """Root of every error that Taciturn raises on purpose."""
+    """Base class of every error that Taciturn raises on purpose."""
 
 
 class InvalidInput(TaciturnError):
-    """What was given is not usable; nothing was changed."""
+    """An input is not usable; nothing was changed."""
 
 
 class InvalidParameter(InvalidInput, ValueError):
-    """A number or option lies outside what the function accepts."""
+    """A number or option is not one that the function accepts."""
 
 
 class InvalidDocument(InvalidInput):
-    """A ledger, certificate or other file cannot be read as what it should be."""
+    """A ledger, certificate or other file cannot be read or is not valid."""
 
 
 class OutputError(TaciturnError):
-    """A file or folder cannot be written; what existed before is unchanged."""
+    """A file or folder cannot be written; existing files are unchanged."""
 
 
 class PrivacyError(TaciturnError):
-    """Going on would break a guarantee; nothing was released."""
+    """Continuing would break a guarantee; nothing was released."""
 
 
 class BudgetExceeded(PrivacyError):
-    """The release would spend more than the budget."""
+    """The release would exceed the budget."""
 
 
 class NoiseReuse(PrivacyError):
@@ -52,11 +52,11 @@ class NoiseReuse(PrivacyError):
 
 
 class CheckFailed(TaciturnError):
-    """A check that was asked for did not pass."""
+    """A requested check did not pass."""
 
 
 class DownloadFailed(TaciturnError):
-    """A file could not be fetched whole."""
+    """A file could not be downloaded completely."""
 
 
 class MissingExtra(TaciturnError, ImportError):

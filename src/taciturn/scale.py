@@ -1,4 +1,4 @@
-"""The declared scale of ratings: public, and never read off the data."""
+"""Rating scale: declared by the owner, public, and never inferred from the data."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,19 +10,19 @@ from taciturn._internal import validate
 from taciturn.errors import InvalidParameter
 
 LARGEST = 1e30
-"""Largest number on a scale; ratings are stored in 32 bits."""
+"""Largest absolute value on a scale; ratings are stored in 32 bits."""
 
 _ON_STEP = 1e-4
-"""How far from a step, in steps, a value may lie: 0.1 has no exact binary form."""
+"""Maximum distance of a value from a step, in steps; 0.1 has no exact binary form."""
 
 _HINT = "for example 1:5, or 0.5:5:0.5 with its step"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """Ratings lie between `low` and `high`; with a `step`, on low, low + step, …, high.
+    """Rating scale from `low` to `high`; with a `step`, the values low, low + step, …, high.
 
-    The scale is a public fact that the owner declares. Reading it off the data would reveal the
+    The scale is a public fact that the owner declares. Inferring it from the data would reveal the
     smallest and the largest rating.
     """
 
@@ -44,13 +44,13 @@ class Scale:
             if levels > 65535 or abs(levels - round(levels)) > 1e-9 * levels:
                 raise InvalidParameter(
                     f"the step of a scale must divide its range into at most 65,535 levels, got "
-                    f"{step:g}; leave it out or correct it"
+                    f"{step:g}; omit or correct it"
                 )
             object.__setattr__(self, "step", step)
 
     @classmethod
     def parse(cls, text: str) -> "Scale":
-        """Return the scale written as low:high or low:high:step."""
+        """Scale from its text, low:high or low:high:step."""
         parts = text.split(":")
         try:
             numbers = [float(part) for part in parts]
@@ -66,12 +66,12 @@ class Scale:
 
     @property
     def range(self) -> float:
-        """The distance between the ends, τ."""
+        """Width τ of the scale, high − low."""
         return self.high - self.low
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The smallest type that holds every rating: a code on the steps, or a float."""
+        """Smallest type that holds every rating: an unsigned code with a step, else a float."""
         if self.step is None:
             return np.dtype(np.float32)
         return np.dtype(np.uint8 if round(self.range / self.step) <= 255 else np.uint16)
@@ -79,12 +79,12 @@ class Scale:
     def encode(
         self, values: npt.NDArray[np.float64]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return values in their compact form, and which of them were not on the scale.
+        """Codes of rating values, and a boolean array of those that are not on the scale.
 
-        Those become the nearest value that is; NaN becomes the lowest. Reads private data,
-        elementwise.
+        A value that is not on the scale becomes the nearest one that is; NaN becomes the lowest.
+        Reads private data, elementwise.
         """
-        from taciturn import _core  # a scale is also part of a release, which needs none of it
+        from taciturn import _core  # reading the scale of a release needs no compiled code
 
         codes = np.empty(values.size, dtype=self.dtype)
         outside = np.empty(values.size, dtype=np.bool_)
@@ -93,7 +93,7 @@ class Scale:
         return codes, outside
 
     def decode(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Return the values of codes. Reads private data, elementwise."""
+        """Rating values of codes. Reads private data, elementwise."""
         if self.step is None:
             return codes.astype(np.float32, copy=False)
         levels = self.low + self.step * np.arange(round(self.range / self.step) + 1)

@@ -1,13 +1,12 @@
-"""Events: one frozen record for each release, the unit of all accounting.
+"""Events: one frozen record for each release, from which all costs are computed.
 
 An event holds public facts only: a bound, a noise scale, a purpose. It never holds a value that
 depends on the ratings.
 
 Events may evolve, but a ledger must keep its meaning. From version 0.2.0 on, a field is never
-removed and never changes its meaning; a new field is optional, and leaving it out means what an
-event meant before there was one. A new kind of mechanism is a new class with a name of its own in
-`Mechanism`. A reader refuses names and fields it does not know, so that nothing is left out of an
-account in silence.
+removed and never changes its meaning. A new field is optional, and omitting it keeps the former
+meaning of the event. A new kind of mechanism is a new class with its own name in `Mechanism`. A
+reader refuses names and fields it does not know, so that no cost is silently ignored.
 """
 
 import math
@@ -24,11 +23,11 @@ from taciturn.errors import InvalidDocument, InvalidParameter
 
 
 class Rows(StrEnum):
-    """Index of a released table's rows; it decides how a group composes.
+    """Index of a released table's rows, which determines the sensitivity to a group of ratings.
 
-    The g ratings of one user fall on g different rows of a table by item or by rating, each moving
-    its own row (√g together), but all on the same row of a table by user or in the same total
-    (g together).
+    The g ratings of one user change g different rows of a table indexed by item or by rating, so
+    its sensitivity grows by √g. They all change the same row of a table indexed by user, or the
+    same total, so its sensitivity grows by g.
     """
 
     ITEMS = "items"
@@ -38,12 +37,12 @@ class Rows(StrEnum):
 
     @property
     def is_shared(self) -> bool:
-        """Whether several ratings of one user move the same row."""
+        """True if all ratings of one user change the same row."""
         return self in (Rows.USERS, Rows.TOTAL)
 
 
 class Mechanism(StrEnum):
-    """Kind of mechanism by which something left the private side."""
+    """Kind of mechanism that made a release."""
 
     GAUSSIAN = "gaussian"
     EXACT = "exact"
@@ -51,7 +50,7 @@ class Mechanism(StrEnum):
 
 
 class Noise(StrEnum):
-    """Where the noise came from: a secure source, or one seeded for tests, which hides nothing."""
+    """Source of the noise: a secure one, or one seeded for tests, which protects nothing."""
 
     SECURE = "secure"
     TEST = "test"
@@ -61,41 +60,41 @@ class Noise(StrEnum):
 class GaussianRelease:
     """A table released once with independent Gaussian noise on every coordinate.
 
-    For every pair of neighbouring data sets under `unit`, and any outcome of the events before,
-    the exact tables differ by at most `sensitivity` in L2 norm, in at most `coordinates` of their
-    entries. The noise is N(0, noise_scale²), up to the error of its sampler. With ideal noise the
-    event alone is exactly μ-GDP with μ = sensitivity/noise_scale.
+    For every pair of neighbouring datasets under `unit`, and any transcript of earlier events, the
+    exact tables differ by at most `sensitivity` in L2 norm and in at most `coordinates` entries.
+    The noise is N(0, noise_scale²), up to the error of its sampler. With ideal noise the event
+    alone is exactly μ-GDP with μ = sensitivity/noise_scale.
 
     Parameters
     ----------
     purpose
-        What the table is for, in words.
+        Purpose of the table, in words.
     proof
         Page and heading under docs/proofs that prove the bound, such as `grid.md#sensitivity`; for
         a bound without a valid proof, where that is explained.
     unit
-        The unit under which `sensitivity` bounds the change.
+        Privacy unit under which `sensitivity` holds.
     sensitivity, noise_scale
-        In the same scale; both positive. Events add up if all their ratios were fixed in advance,
-        or the sum of their squares was capped in advance.
+        Both positive and in the same scale. Events compose if all their ratios, or a cap on the sum
+        of the squared ratios, were fixed in advance.
     rows
-        What the table is indexed by.
+        Index of the table's rows.
     noise
-        Whether the noise was secure.
+        Source of the noise: secure or test.
     coordinates
-        Maximum number of entries that one neighbouring change can touch, known before the run.
+        Maximum number of entries that differ between neighbouring datasets, known before the run.
     sampler_error, sampler_tail
         Maximum relative error of the point masses of the implemented noise, for every scale, and
-        the probability of the tail where they may be anything; 0 for ideal noise.
+        the probability of the tail where that bound does not hold; 0 for ideal noise.
     flaw
-        Why no valid proof supports `sensitivity`; None if one does.
+        Reason why no valid proof supports `sensitivity`; None if one does.
     sensitivity_by_level
-        Where units have personal budgets: sensitivity for a unit of each declared level. The
-        largest is `sensitivity`. A mapping or pairs; empty if all units are alike.
+        If units have personal budgets: sensitivity for a unit of each declared level. The largest
+        is `sensitivity`. A mapping or pairs; empty if all units are alike.
     part
-        Name of the part of the data that the table was computed from; None for all of it. Parts of
-        different names are disjoint, and which part a unit belongs to depends on that unit alone.
-        Accounting adds the cost of all parts, which is never too little.
+        Name of the part of the data that the table was computed from; None for all of it. Parts
+        with different names are disjoint, and the part of a unit depends on that unit alone.
+        Accounting composes all parts, which never underestimates the cost.
     """
 
     mechanism: ClassVar[Mechanism] = Mechanism.GAUSSIAN
@@ -117,58 +116,61 @@ class GaussianRelease:
     def __post_init__(self) -> None:
         _check_common(self)
         if not (isinstance(self.proof, str) and _PROOF.fullmatch(self.proof)):
-            raise InvalidParameter("proof must name a page and a heading, such as als.md#claim")
+            raise InvalidParameter("proof must name a page and a heading; for example als.md#claim")
         _set(self, "rows", validate.choice("rows", self.rows, Rows))
         _set(self, "noise", validate.choice("noise", self.noise, Noise))
         for name in ("sensitivity", "noise_scale"):
             value = validate.positive(name, getattr(self, name), "derive it from a proven bound")
             _set(self, name, value)
-        validate.positive_integer("coordinates", self.coordinates, "count what one change touches")
+        validate.positive_integer(
+            "coordinates", self.coordinates, "count the entries that one change can affect"
+        )
         for name in ("sampler_error", "sampler_tail"):
-            value = validate.small(name, getattr(self, name), "0 stands for ideal noise")
+            value = validate.small(name, getattr(self, name), "use 0 for ideal noise")
             _set(self, name, value)
         gaussian.check_mu(self.mu)
         if self.sampler_error > 0 and self.mu > sampler.RATIO_MAX:
             raise InvalidParameter(
                 f"the sampler's error is bounded for sensitivity/noise_scale up to "
-                f"{sampler.RATIO_MAX:g}, got {self.mu:g}; add noise or spread it over releases"
+                f"{sampler.RATIO_MAX:g}, got {self.mu:g}; add noise or split it into several "
+                "releases"
             )
         if self.flaw is not None:
-            validate.text("flaw", self.flaw, "say in a sentence what the proof lacks, or omit it")
+            validate.text("flaw", self.flaw, "describe the gap in the proof, or omit it")
         _set(self, "sensitivity_by_level", _checked_levels(self))
         if self.part is not None:
             validate.text("part", self.part, "name a part of the data, or omit it")
 
     @property
     def mu(self) -> float:
-        """The Gaussian-DP parameter of this event alone."""
+        """Gaussian-DP parameter of this event alone."""
         return self.sensitivity / self.noise_scale
 
     def sampler_charge(self, group: int = 1) -> tuple[float, float]:
-        """Return λ and κ, the cost of the sampler's error for `group` ratings of one user.
+        """Cost (λ, κ) of the sampler's error for `group` ratings of one user.
 
-        κ includes the advantage of whoever could tell the cipher's keystream from uniform words.
+        κ includes the advantage in telling the cipher's keystream from uniform words.
 
-        `sampler_error` holds for noise of up to `sampler.REACH` σ. A group can shift the same
-        entries further, where the error grows with the square of the distance; λ is infinite where
-        nothing is proven. See docs/proofs/sampler.md.
+        `sampler_error` holds for noise up to `sampler.REACH` σ. A group can shift the same entries
+        further, where the error grows with the square of the distance. λ is infinite if no bound
+        is proven. See docs/proofs/sampler.md.
         """
         coordinates = group * self.coordinates
         tail = coordinates * self.sampler_tail
         if self.sampler_error == 0:
             return 0.0, tail
         tail += sampler.CIPHER
-        together = self.rows.is_shared or self.unit is Unit.USER
-        reach = sampler.CORE + (group if together else 1) * self.mu
-        error = self.sampler_error * max(1.0, reach / sampler.REACH) ** 2
-        if reach > sampler.REACH_MAX or error >= 0.5:
+        is_shared = self.rows.is_shared or self.unit is Unit.USER
+        distance = sampler.CORE + (group if is_shared else 1) * self.mu
+        error = self.sampler_error * max(1.0, distance / sampler.REACH) ** 2
+        if distance > sampler.REACH_MAX or error >= 0.5:
             return math.inf, tail
         return -coordinates * math.log1p(-error), tail
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactRelease:
-    """A value that depends on the ratings and left without noise: no guarantee survives it."""
+    """Release of a value that depends on the ratings, without noise: it voids every guarantee."""
 
     mechanism: ClassVar[Mechanism] = Mechanism.EXACT
 
@@ -182,15 +184,15 @@ class ExactRelease:
 EXACT = "ratings without noise, or exact sums of them"
 """Purpose of the exact release that a solver without privacy records."""
 
-OBSERVED = "exact sums, to the audit that observed the run"
-"""Purpose of the exact release that an audit leaves in the ledger of a run that it observed."""
+OBSERVED = "exact sums, shown to the audit that observed the run"
+"""Purpose of the exact release in the ledger of a run that an audit observed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PatternRelease:
-    """Something computed from who rated what, not from how they rated, that left without noise.
+    """Exact release of a statistic of the rating pattern (which pairs exist, not their values).
 
-    Under `value` the pattern of ratings is public, and this costs nothing. Under every other unit
+    Under unit `value` the rating pattern is public, so this costs nothing. Under every other unit
     it is an exact release.
     """
 
@@ -204,7 +206,7 @@ class PatternRelease:
 
     @property
     def is_free(self) -> bool:
-        """Whether the unit leaves the pattern public."""
+        """True if the unit treats the rating pattern as public."""
         return self.unit is Unit.VALUE
 
 
@@ -217,11 +219,11 @@ _OPTIONAL = {"flaw", "sensitivity_by_level", "part"}
 _PROOF = re.compile(r"[a-z0-9-]{1,40}\.md#[a-z0-9-]{1,60}")
 
 LEVELS_MAX = 64
-"""Maximum number of levels with a sensitivity of their own."""
+"""Maximum number of levels in `sensitivity_by_level`."""
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
-    """Event as JSON types; optional facts that are absent are left out."""
+    """Event as JSON types, without absent optional fields."""
     facts = {field.name: getattr(event, field.name) for field in fields(event)}
     if levels := facts.pop("sensitivity_by_level", None):
         facts["sensitivity_by_level"] = dict(levels)
@@ -242,7 +244,7 @@ def event_from_dict(document: object) -> Event:
     if unknown:
         raise InvalidDocument(f"a {kind.mechanism} event has no field {sorted(unknown)[0]!r}")
     if any(fact is None or fact == {} for fact in facts.values()):
-        raise InvalidDocument("an event leaves an absent field out instead of giving null")
+        raise InvalidDocument("an event has a null or empty field; omit an absent field instead")
     missing = known - facts.keys() - _OPTIONAL
     if missing:
         raise InvalidDocument(f"a {kind.mechanism} event lacks the field {sorted(missing)[0]!r}")
@@ -260,20 +262,22 @@ def _checked_levels(event: GaussianRelease) -> tuple[tuple[str, float], ...]:
     except (TypeError, ValueError):
         raise InvalidParameter("sensitivity_by_level must map levels to numbers") from None
     if len(levels) > LEVELS_MAX:
-        raise InvalidParameter(f"sensitivity_by_level has at most {LEVELS_MAX} levels")
+        raise InvalidParameter(
+            f"sensitivity_by_level must have at most {LEVELS_MAX} levels, got {len(levels):,}"
+        )
     for level in levels:
-        validate.text("level", level, "name it as it was declared")
+        validate.text("level", level, "use its declared name")
     checked = tuple(
-        (level, validate.positive("sensitivity_by_level", value, "one number for each level"))
+        (level, validate.positive("sensitivity_by_level", value, "give one number for each level"))
         for level, value in levels.items()
     )
     if checked and max(value for _, value in checked) != event.sensitivity:
-        raise InvalidParameter("the largest sensitivity of a level must be that of the event")
+        raise InvalidParameter("the largest value in sensitivity_by_level must equal sensitivity")
     return checked
 
 
 def _check_common(event: Event) -> None:
-    validate.text("purpose", event.purpose, "say what the released table is for")
+    validate.text("purpose", event.purpose, "describe the use of the released table")
     _set(event, "unit", validate.choice("unit", event.unit, Unit))
 
 

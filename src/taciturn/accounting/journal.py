@@ -1,7 +1,7 @@
-"""The ledger of a run on disk: one line for the run, then one for each event.
+"""Ledger of a run on disk: one line for the run, then one for each event.
 
-Reading needs nothing but Python, so that whoever checks what a run has spent needs no compiled
-code; `run_folder` appends the lines.
+Reading is pure Python, so checking the cost of a run needs no compiled code. `run_folder` appends
+the lines.
 """
 
 import os
@@ -15,33 +15,33 @@ from taciturn.errors import InvalidDocument
 
 
 def read_journal(path: Path, *, repair: bool = False) -> Ledger:
-    """Ledger in a run folder's `ledger.jsonl`.
+    """Ledger in the `ledger.jsonl` of a run folder.
 
-    An unfinished last line is not an event; with `repair` it is removed.
+    An incomplete last line is not an event; with `repair` it is removed from the file.
     """
     header, *events = read_lines(path, repair=repair)
     if header.get("format") != FORMAT or header.get("version") != VERSION:
-        raise InvalidDocument(f"{path} does not begin with a ledger's header")
+        raise InvalidDocument(f"{path} does not begin with the header of a ledger")
     return Ledger.from_dict(header | {"events": events})
 
 
 def read_lines(path: Path, *, repair: bool) -> list[Any]:
-    """Objects in a file of one JSON object a line; with `repair` an unfinished last line goes."""
+    """Objects of a JSON Lines file; with `repair` an incomplete last line is removed from it."""
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InvalidDocument(f"cannot read {path}: {error.strerror}") from None
     whole = content[: content.rfind(b"\n") + 1]
     if not whole:
-        raise InvalidDocument(f"{path} is empty; begin a new run")
+        raise InvalidDocument(f"{path} is empty; start a new run")
     if repair and len(whole) < len(content):
         with reported(path):
             os.truncate(path, len(whole))
     try:
         text = whole.decode("utf-8")
     except UnicodeDecodeError:
-        raise InvalidDocument(f"{path} is damaged; begin a new run") from None
+        raise InvalidDocument(f"{path} is damaged; start a new run") from None
     lines = [strict_json.loads(line, str(path)) for line in text.removesuffix("\n").split("\n")]
     if not all(isinstance(line, dict) for line in lines):
-        raise InvalidDocument(f"{path} is damaged; begin a new run")
+        raise InvalidDocument(f"{path} is damaged; start a new run")
     return lines

@@ -1,4 +1,4 @@
-"""Plots of what releases cost. Needs the extra `plots`; reads public numbers only."""
+"""Plots of privacy costs. Needs the extra `plots`; reads public numbers only."""
 
 import io
 from pathlib import Path
@@ -14,9 +14,9 @@ _POINTS = 60
 
 
 def plot_accountants(path: str | Path, ratios: list[tuple[float, int]], delta: float) -> None:
-    """Draw ε against the number of releases made so far, for every accountant, to a file.
+    """Plot ε against the number of releases so far, for every accountant, and save it to a file.
 
-    `ratios` are (μ, count) pairs, released in that order. The file's ending chooses the format.
+    `ratios` are (μ, count) pairs in order of release. The file name's suffix selects the format.
     """
     path = Path(path)
     figure_module = require("matplotlib.figure", extra="plots")
@@ -36,7 +36,7 @@ def plot_accountants(path: str | Path, ratios: list[tuple[float, int]], delta: f
     axes.set(
         xlabel="iterations (releases)",
         ylabel=f"ε at δ = {delta:g}",
-        title="What the same noise costs, by accountant",
+        title="Privacy cost of the same noise, by accountant",
     )
     if len(counts) > 1:
         axes.set_xscale("log")
@@ -50,13 +50,13 @@ def plot_accountants(path: str | Path, ratios: list[tuple[float, int]], delta: f
 
 
 def _counts(total: int) -> list[int]:
-    """Return whole numbers from 1 to `total`, spread evenly on a log scale."""
+    """Whole numbers from 1 to `total`, evenly spaced on a log scale."""
     steps = range(_POINTS + 1)
     return sorted({round(total ** (step / _POINTS)) for step in steps} | {1, total})
 
 
 def _first(ratios: list[tuple[float, int]], count: int) -> list[tuple[float, int]]:
-    """Return the first `count` releases of `ratios`."""
+    """First `count` releases of `ratios`."""
     taken = []
     for ratio, available in ratios:
         if count <= 0:

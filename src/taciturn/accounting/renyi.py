@@ -2,8 +2,7 @@
 
 A μ-GDP Gaussian release satisfies Rényi differential privacy of every order α > 1 with parameter
 αμ²/2, which is ρ-zCDP with ρ = μ²/2. Both are upper bounds on the exact curve of
-`taciturn.accounting.gaussian`; they are here for comparison. Nothing here reads private
-data.
+`taciturn.accounting.gaussian` and are kept for comparison. Nothing here reads private data.
 """
 
 import math
@@ -12,9 +11,9 @@ from taciturn.accounting.gaussian import check_delta, check_epsilon, check_mu
 
 
 def epsilon_zcdp(delta: float, mu: float) -> float:
-    """Return ε = ρ + 2√(ρ ln 1/δ) with ρ = μ²/2 (Bun and Steinke 2016).
+    """ε of zCDP: ρ + 2√(ρ ln 1/δ) with ρ = μ²/2 (Bun and Steinke 2016).
 
-    It is also the minimum over α of αμ²/2 + ln(1/δ)/(α − 1), the conversion the paper uses
+    This is also the minimum over α of αμ²/2 + ln(1/δ)/(α − 1), the conversion that the paper uses
     (Mironov 2017), attained at `best_order`.
     """
     log_inverse = -math.log(check_delta(delta))
@@ -23,7 +22,7 @@ def epsilon_zcdp(delta: float, mu: float) -> float:
 
 
 def mu_at_zcdp(epsilon: float, delta: float) -> float:
-    """Return the μ whose `epsilon_zcdp` at `delta` is `epsilon`: the inverse, not a guarantee."""
+    """Inverse of `epsilon_zcdp` at `delta`; not rounded towards privacy, so not a guarantee."""
     log_inverse = -math.log(check_delta(delta))
     epsilon = check_epsilon(epsilon)
     # ε = ρ + 2√(ρ ln 1/δ), solved for √ρ without cancellation.
@@ -32,12 +31,12 @@ def mu_at_zcdp(epsilon: float, delta: float) -> float:
 
 
 def best_order(delta: float, mu: float) -> float:
-    """Return the order α* = 1 + √(2 ln(1/δ))/μ that minimises the paper's conversion."""
+    """Order α* = 1 + √(2 ln(1/δ))/μ that minimises the paper's conversion."""
     return 1 + math.sqrt(-2 * math.log(check_delta(delta))) / check_mu(mu)
 
 
 def epsilon_rdp(delta: float, mu: float) -> float:
-    """Return the best ε from Rényi parameters of all orders.
+    """Smallest ε that follows from the Rényi parameters of all orders.
 
     The conversion of Canonne, Kamath and Steinke (2020, proposition 12), minimised over α > 1:
     αμ²/2 + ln(1 − 1/α) − (ln δ + ln α)/(α − 1).
@@ -52,7 +51,7 @@ def epsilon_rdp(delta: float, mu: float) -> float:
         conversion = (log_excess - log_order) - (log_target + log_order) / excess
         return (1 + excess) * half_square + conversion
 
-    from scipy.optimize import minimize_scalar  # slow to import, and seldom needed
+    from scipy.optimize import minimize_scalar  # slow to import and rarely needed
 
     found = minimize_scalar(
         bound, bounds=(start - 12, start + 6), method="bounded", options={"xatol": 1e-10}

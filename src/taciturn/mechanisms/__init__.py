@@ -1,1 +1,1 @@
-"""From a bounded query to a noisy answer: grid, noise, gate, run folder."""
+"""Gaussian mechanism: bounded queries, integer grids, noise sources, gates and run folders."""

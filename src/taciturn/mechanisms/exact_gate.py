@@ -13,9 +13,9 @@ from taciturn.mechanisms.run_folder import RunFolder
 
 
 class ExactGate:
-    """Takes the place of a `Gate` and returns exact answers; no guarantee survives it.
+    """Replaces a `Gate` and returns exact answers, so that the run has no guarantee.
 
-    Solvers that private ones are compared with run the same steps through it.
+    Non-private baselines run the same steps as private solvers through it.
     """
 
     position = 0
@@ -24,23 +24,25 @@ class ExactGate:
         self._unit, self._folder = unit, folder
         self._ledger = folder._ledger if folder else Ledger()
         if not all(isinstance(event, ExactRelease) for event in self._ledger.events):
-            raise NoiseReuse("the ledger of the run holds what this gate never records")
+            raise NoiseReuse(
+                "the ledger of the run has events other than exact releases; start a new run"
+            )
 
     @property
     def ledger(self) -> Ledger:
-        """A copy of the ledger as it stands."""
+        """Copy of the current ledger."""
         return Ledger(self._ledger.events, run=self._ledger.run)
 
     def _record(self) -> None:
-        """Record, once, that something leaves without noise."""
+        """Record the exact release, once per run."""
         if not self._ledger.events:
             event = ExactRelease(purpose=EXACT, unit=self._unit)
             if self._folder:
-                self._folder.book([event])
+                self._folder.record([event])
             self._ledger.append(event)
 
     def release(self, spec: QuerySpec, executor: Executor, *, shares: Sequence[float]) -> Released:
-        """Exact tables of a query spec. Reads private data; the result is private too."""
+        """Exact tables of a query spec. Reads private data; the result is private."""
         queries = spec.queries
         self._record()
         answer = executor.answer(spec)
@@ -54,9 +56,9 @@ class ExactGate:
         )
 
     def read(self, executor: Executor) -> Released:
-        """Every rating as it is, which a `Gate` never hands on. Reads private data."""
+        """Every exact rating, which a `Gate` never returns. Reads private data."""
         self._record()
         return Released(spec=None, tables=(executor.every_value(),), noise_scales=(0.0,))
 
     def close(self) -> None:
-        """Complete the run; there is no key to erase."""
+        """Complete the run; does nothing, since there is no key to erase."""

@@ -1,7 +1,7 @@
-"""Extent of a run: the maximum size of its releases, and what that leaves of its budget.
+"""Extent of a run: the maximum size of its releases, and the μ that it leaves for ideal noise.
 
-The sampler is not ideal, and the words it draws from come from a cipher. What both cost depends on
-how many numbers one neighbouring change can touch, and has to be known before the first release
+The sampler is not ideal, and its random words come from a cipher. The cost of both depends on how
+many numbers differ between neighbouring datasets, and must be known before the first release
 (docs/proofs/sampler.md). Nothing here reads private data.
 """
 
@@ -16,23 +16,23 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import BoundedQuery
 
 _ROOM = 1e-9
-"""Share of ε left for rounding in the certificate of a ledger that spends all of the rest."""
+"""Fraction of ε and δ reserved for rounding errors in the certificate of a fully spent budget."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Extent:
     """Maximum size of all releases of a run together, fixed before the first of them.
 
-    The cost of the sampler's error follows from it (docs/proofs/sampler.md).
+    It determines the cost of the sampler's error (docs/proofs/sampler.md).
 
     Attributes
     ----------
     coordinates
-        Numbers that one neighbouring change can touch.
+        Maximum number of entries that differ between neighbouring datasets.
     releases
-        Tables.
+        Number of tables.
     numbers
-        Numbers in these tables.
+        Number of entries in these tables.
     """
 
     coordinates: int
@@ -50,7 +50,7 @@ class Extent:
         )
 
     def plus(self, other: "Extent") -> "Extent":
-        """Extent of both together."""
+        """Sum of two extents."""
         return Extent(
             coordinates=self.coordinates + other.coordinates,
             releases=self.releases + other.releases,
@@ -58,30 +58,30 @@ class Extent:
         )
 
     def covers(self, other: "Extent") -> bool:
-        """Whether nothing of the other is larger."""
+        """True if no count of the other extent is larger."""
         return all(own >= each for own, each in zip(astuple(self), astuple(other), strict=True))
 
     @property
     def error(self) -> float:
-        """λ of all coordinates."""
+        """Cost λ of the sampler's error on all coordinates."""
         return -self.coordinates * math.log1p(-sampler.ERROR)
 
     @property
     def tail(self) -> float:
-        """κ of all coordinates and releases."""
+        """Cost κ of the sampler's tail on all coordinates and of the cipher in all releases."""
         return self.coordinates * sampler.TAIL + self.releases * sampler.CIPHER
 
 
 SMALL = Extent(coordinates=4096, releases=1024, numbers=2**28)
-"""Extent of a run whose releases were not planned."""
+"""Default extent, for a run without a plan."""
 
 
 def ideal_mu(budget: Budget, extent: Extent) -> float:
-    """Largest μ of ideal noise for which the certificate stays within the budget."""
+    """Largest μ of ideal noise with which the certificate stays within the budget."""
     if extent.numbers > sampler.NUMBERS_MAX:
         raise InvalidParameter(
-            f"a run may draw at most {sampler.NUMBERS_MAX:,} numbers, this one {extent.numbers:,}; "
-            "use fewer iterations or factors"
+            f"a run may release at most {sampler.NUMBERS_MAX:,} noisy numbers, this one would "
+            f"release {extent.numbers:,}; use fewer iterations or factors"
         )
     epsilon = (budget.epsilon - 2 * extent.error) * (1 - _ROOM)
     delta = (budget.delta - extent.tail) * math.exp(-extent.error) * (1 - _ROOM)

@@ -1,7 +1,7 @@
-"""The Gaussian mechanism: the only way out of the private side.
+"""The Gaussian mechanism, through which all private releases pass.
 
 `Gate.release` is the one place that computes a noise scale, records an event and draws noise, in
-that order. What it returns may be published; what goes in may not.
+that order. Its inputs are private; its outputs may be published.
 """
 
 import json
@@ -39,10 +39,10 @@ from taciturn.mechanisms.run_folder import TOGETHER_MAX, RunFolder
 
 
 class _Observer(Protocol):
-    """An audit that sees the exact sums of a run; the ledger of such a run has status `none`."""
+    """Audit that sees the exact sums of a run; the ledger of an observed run has status `none`."""
 
     def asked(self, spec: QuerySpec, executor: Executor) -> None:
-        """Note a query spec before it is answered. Private."""
+        """Receive a query spec before it is answered. Private."""
 
     def released(
         self,
@@ -51,7 +51,7 @@ class _Observer(Protocol):
         tables: Sequence[npt.NDArray[np.int64]],
         released: tuple[npt.NDArray[np.float64], ...],
     ) -> tuple[npt.NDArray[np.float64], ...]:
-        """Note exact sums and noisy ones; the result is what the run gets to see."""
+        """Receive exact and noisy tables; the run continues with the tables that this returns."""
 
 
 _observer: ContextVar[_Observer | None] = ContextVar("observer", default=None)
@@ -59,7 +59,7 @@ _observer: ContextVar[_Observer | None] = ContextVar("observer", default=None)
 
 @contextmanager
 def _observed(observer: _Observer) -> Iterator[None]:
-    """Let an observer see every release of the gates that are made within."""
+    """Show an observer every release of the gates that are created in this context."""
     token = _observer.set(observer)
     try:
         yield
@@ -73,22 +73,22 @@ class Gate:
     Parameters
     ----------
     budget
-        What all releases together may cost. What the sampler's error could cost is set aside; the
-        certificate of the ledger never exceeds the budget.
+        Maximum cost of all releases together. The cost of the sampler's error is reserved in
+        advance, so the certificate of the ledger never exceeds the budget.
     unit
-        The unit that every query must be bounded under.
+        Privacy unit that every query must be bounded under.
     noise
-        Where noise comes from; a fresh secure source when omitted.
+        Noise source. Default: a fresh secure one.
     folder
-        Keeps ledger and noise key on disk, so that an interrupted run can go on with the same
-        noise; see `RunFolder`. Takes the place of `noise`.
+        Keeps ledger and noise key on disk, so that an interrupted run can resume with the same
+        noise; see `RunFolder`. Use it instead of `noise`.
     position
-        How many events of a resumed run to skip, whose results the caller has kept; they count
-        towards the budget.
+        Number of events of a resumed run to skip because the caller has kept their results. They
+        count towards the budget.
     threads
-        How many threads draw noise; the result does not depend on it.
+        Number of threads that draw noise; the result does not depend on it.
     extent
-        Maximum size of all releases; more is refused.
+        Maximum size of all releases together; a release that would exceed it is refused.
     """
 
     def __init__(
@@ -103,7 +103,9 @@ class Gate:
         extent: Extent = SMALL,
     ) -> None:
         if noise is not None and folder is not None:
-            raise InvalidParameter("give a noise source or a run folder, which has its own")
+            raise InvalidParameter(
+                "pass either noise or folder, not both: a run folder has its own noise source"
+            )
         self.budget = budget
         self.unit = Unit(unit)
         self.extent = extent
@@ -120,13 +122,17 @@ class Gate:
         self._lock = threading.Lock()
         recorded = self._ledger.events
         if not 0 <= position <= len(recorded):
-            raise NoiseReuse("the run cannot go on from events that its ledger does not have")
+            raise NoiseReuse(
+                "the run cannot resume after events that its ledger does not have; start a new run"
+            )
         self._position = position
-        # μ² exactly, so that many small shares may add up to just 1.
+        # μ² is exact, so that many small budget shares may sum to exactly 1.
         self._square, self._drawn = Fraction(0), Extent(coordinates=0, releases=0, numbers=0)
         for event in recorded[:position]:
             if isinstance(event, ExactRelease) or event.unit is not self.unit:
-                raise NoiseReuse("the ledger of the run holds what this gate never books")
+                raise NoiseReuse(
+                    "the ledger of the run has exact releases or another unit; start a new run"
+                )
             if isinstance(event, GaussianRelease):
                 self._square = self._after(event, self._square)
                 skipped = Extent(coordinates=event.coordinates, releases=1, numbers=0)
@@ -137,7 +143,7 @@ class Gate:
 
     @property
     def ledger(self) -> Ledger:
-        """A copy of the ledger as it stands; that of an observed run has status `none`."""
+        """Copy of the current ledger; the ledger of an observed run has status `none`."""
         ledger = Ledger(self._ledger.events, run=self._ledger.run)
         if self._observer is not None:
             ledger.append(ExactRelease(purpose=OBSERVED, unit=self.unit))
@@ -145,26 +151,29 @@ class Gate:
 
     @property
     def position(self) -> int:
-        """How many events of the run have been released or skipped."""
+        """Number of events of the run that were released or skipped."""
         return self._position
 
     def plan(self, query: BoundedQuery, share: float) -> GaussianRelease:
-        """Event that releasing `query` with a share of the budget's μ² would record.
+        """Event that would be recorded for releasing `query` with a budget share.
 
         The noise scale is sensitivity/(μ√share), rounded up. Reads no private data.
         """
         if query.unit is not self.unit:
             raise InvalidParameter(
-                f"this run protects unit {self.unit}, the query is bounded under {query.unit}"
+                f"this run protects unit {self.unit}, but the query is bounded under unit "
+                f"{query.unit}; use a query for unit {self.unit}"
             )
-        share = validate.positive("share", share, "shares of the budget add up to at most 1")
+        share = validate.positive("share", share, "all budget shares sum to at most 1")
         if share > 1:
-            raise InvalidParameter(f"share must be at most 1, got {share}")
+            raise InvalidParameter(
+                f"share must be at most 1, got {share}; it is a fraction of the budget"
+            )
         sigma = query.sensitivity / (self.mu * math.sqrt(share)) * (1 + 2.0**-50)
         if query.sensitivity > sampler.RATIO_MAX * sigma:
             raise InvalidParameter(
                 f"one release may spend at most mu = {sampler.RATIO_MAX:g}; "
-                "spread the budget over several"
+                "spread the budget over several releases"
             )
         sampler.check_scale(sigma)
         return GaussianRelease(
@@ -182,7 +191,7 @@ class Gate:
         )
 
     def plan_all(self, asked: Iterable[tuple[BoundedQuery, float]]) -> list[GaussianRelease]:
-        """Events of releasing all of these queries with their shares of μ².
+        """Events that would be recorded for releasing (query, budget share) pairs.
 
         Raises if the gate would refuse one of them; records nothing.
         """
@@ -196,37 +205,43 @@ class Gate:
         return events
 
     def publish_pattern(self, purpose: str) -> None:
-        """Record that a statistic of the rating pattern leaves without noise; free under `value`.
+        """Record the exact release of a statistic of the rating pattern; free under `value`.
 
-        After it, the gate releases nothing more.
+        The gate refuses further releases afterwards.
         """
         event = PatternRelease(purpose=purpose, unit=self.unit)
         if not event.is_free:
-            raise InvalidParameter(f"unit {self.unit} protects the rating pattern: it needs noise")
+            raise InvalidParameter(
+                f"unit {self.unit} protects the rating pattern, so it cannot be published without "
+                "noise"
+            )
         with self._lock:
             self._record(self._position, [event])
             self._position += 1
 
     def release(self, spec: QuerySpec, executor: Executor, *, shares: Sequence[float]) -> Released:
-        """Release the tables of a query spec with Gaussian noise, each for its share of μ².
+        """Release the tables of a query spec with Gaussian noise, each with its budget share.
 
         Reads private data through the executor; the released tables may be published. Records all
-        events first, durably if the run has a folder, then draws noise: a crash in between costs
-        budget and reveals nothing. No exception depends on the sums: that they stay within a
-        query's magnitude is up to the spec, and sums that did not would only wrap around, which is
-        post-processing. In a resumed run the events that were recorded before must come again in
-        the same order with the same sums, and draw the same noise.
+        events first, durably if the run has a folder, and then draws noise, so a crash in between
+        costs budget but reveals nothing. No exception depends on the sums. The spec must keep them
+        within its queries' magnitudes; larger sums would only wrap around, which is
+        post-processing. A resumed run must repeat the recorded events in the same order with the
+        same sums, and draws the same noise.
 
         Raises
         ------
         BudgetExceeded
-            The shares add up to more than 1; nothing was recorded.
+            The budget shares sum to more than 1; nothing was recorded.
         NoiseReuse
-            A resumed run asks for something else than it did before, or the run is complete.
+            A resumed run differs from its recorded events, or the run is complete.
         """
         queries = spec.queries
         if not 0 < len(queries) <= TOGETHER_MAX:
-            raise InvalidParameter(f"release at most {TOGETHER_MAX} tables together")
+            raise InvalidParameter(
+                f"a query spec must have 1 to {TOGETHER_MAX} tables to release together, got "
+                f"{len(queries)}"
+            )
         events = [self.plan(query, share) for query, share in zip(queries, shares, strict=True)]
         if self._observer is not None:
             self._observer.asked(spec, executor)
@@ -236,7 +251,10 @@ class Gate:
         with self._lock:
             position, square = self._position, self._square
             if any(isinstance(event, PatternRelease) for event in self._ledger.events[:position]):
-                raise InvalidParameter("the pattern is published after the last release")
+                raise InvalidParameter(
+                    "nothing can be released after the rating pattern was published; call "
+                    "publish_pattern last"
+                )
             for event in events:
                 square = self._after(event, square)
             drawn = self._drawn.plus(Extent.of(queries))
@@ -265,22 +283,22 @@ class Gate:
         return Released(spec=spec, tables=released, noise_scales=scales, private=answer.private)
 
     def _record(self, position: int, events: Sequence[Event]) -> None:
-        """Record events that are new; those that were recorded before must be the same."""
+        """Record new events; raise if an event differs from the one already recorded."""
         recorded = self._ledger.events
         for place, (known, event) in enumerate(zip(recorded[position:], events, strict=False)):
             if self._folder is None or known != event:
                 raise NoiseReuse(
                     f"event {position + place} of this run was {known.purpose!r} with other "
-                    "parameters; resume with the same configuration or begin a new run"
+                    "parameters; resume with the same configuration or start a new run"
                 )
         new = events[max(0, len(recorded) - position) :]
         if self._folder and new:
-            self._folder.book(new)
+            self._folder.record(new)
         for event in new:
             self._ledger.append(event)
 
     def _use(self, event: int, query: BoundedQuery, sums: npt.NDArray[np.int64]) -> str:
-        """Return a fingerprint of what the noise of an event is added to."""
+        """Fingerprint of the query and the sums that the noise of an event is added to."""
         facts = json.dumps(asdict(query), sort_keys=True).encode()
         return self._noise._fingerprint(event, facts, np.ascontiguousarray(sums).data)
 
@@ -296,12 +314,13 @@ class Gate:
         square = before + Fraction(event.mu) ** 2
         if square > Fraction(self.mu * (1 + MARGIN)) ** 2:
             raise BudgetExceeded(
-                "the shares of the releases add up to more than the budget; this one was not made"
+                "the budget shares of all releases add up to more than the budget; this release "
+                "was not made"
             )
         return square
 
     def _noised(self, drafts: list["_Draft"]) -> tuple[npt.NDArray[np.float64], ...]:
-        """Return exact sums with noise. The blocks of all tables are shared among the threads."""
+        """Noisy tables. Threads share the blocks of all tables."""
         blocks = [(draft, block) for draft in drafts for block in range(draft.blocks)]
 
         def work(begin: int, end: int) -> None:
@@ -313,22 +332,22 @@ class Gate:
 
 
 def _check_answer(queries: Sequence[BoundedQuery], answer: Answer) -> None:
-    """Raise unless an answer has the tables of its queries, and nothing else if they are proven."""
+    """Raise unless an answer fits its queries; that of a proven query has only its tables."""
     for query, sums in zip(queries, answer.tables, strict=True):
         if sums.shape != query.shape or sums.dtype != np.int64:
             raise InvalidParameter("an answer must have 64-bit integers of its query's shape")
     if answer.private is not None and any(query.flaw is None for query in queries):
-        raise InvalidParameter("a proven query hands on nothing but its tables")
+        raise InvalidParameter("a proven query must return nothing but its tables")
 
 
 _TOO_LARGE = (
-    "the releases touch more coordinates, tables or numbers than the run planned for; this one was "
-    "not made"
+    "the releases have more coordinates, tables or numbers than planned in the extent of the run; "
+    "this release was not made"
 )
 
 
 class _Draft:
-    """A table while noise is added to it, block by block; a block has whole rows."""
+    """Table to which noise is being added block by block; a block has whole rows."""
 
     def __init__(
         self, event: int, query: BoundedQuery, facts: GaussianRelease, sums: npt.NDArray[np.int64]

@@ -1,9 +1,9 @@
-"""The integer grid on which private sums live.
+"""Integer grids for private sums.
 
-A rating's value and the feature it is multiplied with are rounded to power-of-two grids of their
-own; products and sums are then exact integers, and so is the sensitivity: the range of the values
-times the norm bound of the features (docs/proofs/grid.md). Rounding happens before anything is
-summed, so nothing has to be widened for it.
+Rating values and the features they are multiplied with are each rounded to a power-of-two grid.
+Products and sums are then exact integers, and so is the sensitivity: the range of the values times
+the norm bound of the features (docs/proofs/grid.md). Rounding happens before summation, so it adds
+nothing to the sensitivity.
 """
 
 import math
@@ -18,22 +18,21 @@ from taciturn._internal import validate
 from taciturn.errors import InvalidParameter
 
 VALUE_LEVELS = 256
-"""Steps that a scale is divided into, at least."""
+"""Minimum number of grid steps on a rating scale."""
 
 FEATURE_BITS = 20
-"""A feature row of norm 1 is 2^FEATURE_BITS steps long."""
-
+"""Norm bound of feature rows, as a power of two: norm 1 is 2^FEATURE_BITS steps."""
 
 SCALE_MAX = 1e100
-"""Largest number on a scale, and the inverse of its smallest range."""
+"""Largest absolute value on a scale; the smallest range of a scale is 1/SCALE_MAX."""
 
 WIDTH_MAX = 2**13
-"""Most columns of a feature table; squared norms then stay within 64 bits."""
+"""Maximum number of columns of a feature table; squared norms then fit in 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ValueGrid:
-    """The multiples of 2^exponent from `lowest` to `highest` steps, which enclose a scale."""
+    """Multiples of 2^exponent from `lowest` to `highest` steps, which enclose a rating scale."""
 
     exponent: int
     lowest: int
@@ -47,8 +46,8 @@ class ValueGrid:
 
     @classmethod
     def for_scale(cls, low: float, high: float, levels: int = VALUE_LEVELS) -> "ValueGrid":
-        """Return the coarsest grid with at least `levels` steps between `low` and `high`."""
-        levels = validate.positive_integer("levels", levels, "256 suit a scale of five stars")
+        """Coarsest grid with at least `levels` steps between `low` and `high`."""
+        levels = validate.positive_integer("levels", levels, "256 suits a scale of five stars")
         if not (-SCALE_MAX <= low < high <= SCALE_MAX and high - low >= 1 / SCALE_MAX):
             raise InvalidParameter(
                 f"a scale must run from a smaller to a larger number, got {low} to {high}"
@@ -63,17 +62,17 @@ class ValueGrid:
 
     @property
     def range(self) -> int:
-        """How many steps two values can lie apart."""
+        """Maximum difference of two values, in steps."""
         return self.highest - self.lowest
 
     def quantise(self, values: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-        """Round values to the grid; what lies outside becomes the nearer end, NaN the lowest.
+        """Round values to the grid. Values outside are clipped to its ends; NaN becomes the lowest.
 
         Takes an array of numbers of at most 64 bits. Reads private data, elementwise. Rounding is
-        monotone, so the range is never widened.
+        monotone, so the range never grows.
         """
-        # Judged by type and cut before scaling: an error or a warning about a private value would
-        # give it away.
+        # Check only the type, and clip before scaling: an error or a warning about a private value
+        # would reveal it.
         if not isinstance(values, np.ndarray) or values.dtype.kind not in "iuf":
             raise InvalidParameter("values must be an array of numbers")
         if values.dtype.itemsize > 8:
@@ -87,17 +86,20 @@ class ValueGrid:
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureGrid:
-    """Rows of features of norm at most 1, in multiples of 2^−bits."""
+    """Grid for feature rows of norm at most 1, in multiples of 2^−bits."""
 
     bits: int = FEATURE_BITS
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= 24:
-            raise InvalidParameter(f"a feature grid has 1 to 24 bits, got {self.bits}")
+            raise InvalidParameter(
+                f"bits must be a whole number from 1 to 24, got {self.bits}; "
+                f"the default is {FEATURE_BITS}"
+            )
 
     @property
     def bound(self) -> int:
-        """The norm bound in steps."""
+        """Norm bound in steps."""
         return 1 << self.bits
 
     def quantise(self, features: npt.ArrayLike) -> npt.NDArray[np.int32]:
@@ -117,18 +119,18 @@ class FeatureGrid:
         steps = np.where(norms > 1, rows / np.maximum(norms, 1.0), rows) * self.bound
         rounded: npt.NDArray[np.int32] = np.rint(steps).astype(np.int32)
         over = ~self.fits(rounded)
-        # Rounding up made these rows too long: cut a little, and round towards zero instead.
+        # Rounding made these rows too long: shrink them slightly and round towards zero instead.
         rounded[over] = np.trunc(steps[over] * (1 - 2.0**-40)).astype(np.int32)
         return rounded
 
     def fits(self, rows: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-        """Return which rows have a norm of at most `bound` steps, in exact integers."""
+        """Boolean array of the rows whose norm is at most `bound` steps, in exact integers."""
         if rows.ndim != 2 or rows.shape[1] > WIDTH_MAX or rows.dtype != np.int32:
             raise InvalidParameter(
                 f"quantised features must be a table of 32-bit integers with at most {WIDTH_MAX:,} "
                 "columns"
             )
-        # Entries are cut just above the bound, where they fail already: below 2^62 in all.
+        # Clip entries just above the bound, where a row fails anyway: the sum stays below 2^62.
         entries = np.minimum(np.abs(rows.astype(np.int64)), self.bound + 1)
         fits: npt.NDArray[np.bool_] = (entries * entries).sum(axis=1) <= self.bound * self.bound
         return fits

@@ -1,9 +1,9 @@
-"""Sources of noise: a keyed cipher, addressed by event and block.
+"""Noise sources: a keyed cipher, addressed by event and block.
 
-Noise is a function of the secret key and an address, nothing else: no state to share between
-threads, no order to keep, and a computation that is repeated draws the same noise again. The same
-noise on two different sums would reveal their difference, so a source belongs to one run on one
-data set and to the process that made it.
+Noise is a function of the secret key and an address only. Threads share no state, the order of
+draws does not matter, and a repeated computation draws the same noise. The same noise on two
+different sums would reveal their difference, so a source belongs to one run on one dataset and to
+the process that created it.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ from taciturn.errors import InvalidParameter, NoiseReuse
 Word = TypeVar("Word", np.int64, np.uint64)
 
 FORMAT = 2
-"""Number of the way from key and address to noise; a run goes on only under the same."""
+"""Version of the mapping from key and address to noise; a run resumes only under the same one."""
 
 BLOCK = 2**16
-"""Numbers drawn from one address, at most. Part of the format."""
+"""Maximum number of draws from one address. Part of the format."""
 
 EVENTS_MAX, BLOCKS_MAX = 2**48, 2**32
 _STREAM_WORDS_MAX = 2**40
@@ -39,7 +39,7 @@ _local = threading.local()
 
 
 def _scratch(name: str, kind: type[Word], count: int) -> npt.NDArray[Word]:
-    """Return an array of this thread that is used again by every call: fresh memory is slow."""
+    """Array of this thread that every call reuses, since fresh memory is slow."""
     array: npt.NDArray[Word] | None = getattr(_local, name, None)
     if array is None or array.size < count:
         array = np.empty(count, dtype=kind)
@@ -47,26 +47,32 @@ def _scratch(name: str, kind: type[Word], count: int) -> npt.NDArray[Word]:
     return array[:count]
 
 
-_ERASED = "the noise key was erased when its run completed; begin a new run"
-_FORKED = "a noise source cannot be used in a forked process: both would draw the same noise"
+_ERASED = "the noise key was erased when its run completed; start a new run"
+_FORKED = (
+    "a noise source cannot be used in a forked process, because both processes would draw the same "
+    "noise; create a new source there"
+)
 
 _living: "weakref.WeakSet[NoiseSource]" = weakref.WeakSet()
 
 
 class NoiseSource:
-    """AES-256 in counter mode under a secret key, one stream for each (event, block).
+    """AES-256 in counter mode under a secret key, with one stream for each (event, block).
 
-    Its class says what its noise is worth: `SecureNoise` makes its own key, `InsecureTestNoise`
-    takes a seed. Nobody gives a key and a kind; only a run folder restores a source it kept.
+    The class determines the kind of noise: `SecureNoise` draws its own key, `InsecureTestNoise`
+    takes a seed. No caller can pass a key and a kind; only a run folder restores a saved source.
     """
 
-    # No attribute can be added: a method of an instance cannot be replaced.
+    # Slots prevent adding attributes, and so replacing a method of an instance.
     __slots__ = ("__weakref__", "_claimed", "_key", "_lost", "_process")
 
     _kind: ClassVar[Noise]
 
     def __init__(self) -> None:
-        raise InvalidParameter("make SecureNoise(), or InsecureTestNoise(seed) for tests")
+        raise InvalidParameter(
+            "NoiseSource cannot be created directly; use SecureNoise(), or InsecureTestNoise(seed) "
+            "for tests"
+        )
 
     def _begin(self, key: bytes) -> None:
         if len(key) != 32:
@@ -79,13 +85,13 @@ class NoiseSource:
 
     @property
     def kind(self) -> Noise:
-        """Whether the noise is secure."""
+        """Kind of the noise: secure or test."""
         return self._kind
 
     def claim(self) -> None:
-        """Take the source for one run; addresses count from 0 in each, so a second is refused."""
+        """Reserve the source for one run. Every run starts at address 0, so a second is refused."""
         if self._claimed:
-            raise NoiseReuse("this noise belongs to another run already; make a new source")
+            raise NoiseReuse("this noise source belongs to another run; create a new source")
         self._claimed = True
 
     def __reduce__(self) -> NoReturn:
@@ -94,10 +100,10 @@ class NoiseSource:
     def _integers(
         self, table: _core.Ziggurat, *, event: int, block: int, count: int
     ) -> npt.NDArray[np.int64]:
-        """Return the `count` integers at an address, of the scale of `table`; for the gate only.
+        """Draw the `count` integers at an address, with the scale of `table`; for the gate only.
 
-        Whoever draws noise outside of it can subtract it from what a gate releases. The array is
-        scratch space of this thread: its next call overwrites it.
+        Any other caller could subtract the noise from the gate's releases. The array is scratch
+        space of this thread, and its next call overwrites it.
         """
         out = _scratch("integers", np.int64, count)
         words = count + count // 32 + 64
@@ -106,9 +112,9 @@ class NoiseSource:
         return out
 
     def _fingerprint(self, event: int, *parts: bytes | memoryview) -> str:
-        """Return a keyed fingerprint of bytes, for comparing what an event's noise was used for.
+        """Keyed fingerprint of bytes, to check that an event's noise is reused for the same sums.
 
-        It is kept beside the key and erased with it; without the key it says nothing.
+        It is stored beside the key and erased with it. Without the key it reveals nothing.
         """
         once = hashlib.blake2b(
             event.to_bytes(8, "big"), key=self._secret(), person=b"taciturn-print", digest_size=32
@@ -121,12 +127,12 @@ class NoiseSource:
         return code.finalize().hex()
 
     def erase(self, reason: str = _ERASED) -> None:
-        """Forget the key; the source cannot be used any more."""
+        """Erase the key; the source cannot be used afterwards."""
         self._key[:] = bytes(len(self._key))
         self._lost = self._lost or reason
 
     def _secret(self) -> bytes:
-        """Return the key, for this module and the run folder only."""
+        """Secret key, for this module and the run folder only."""
         if self._process != os.getpid():
             self.erase(_FORKED)
         if self._lost is not None:
@@ -134,7 +140,7 @@ class NoiseSource:
         return bytes(self._key)
 
     def _words(self, event: int, block: int, count: int) -> npt.NDArray[np.uint64]:
-        """Return the first `count` words of the stream at an address."""
+        """First `count` words of the stream at an address."""
         if not (0 <= event < EVENTS_MAX and 0 <= block < BLOCKS_MAX and count < _STREAM_WORDS_MAX):
             raise InvalidParameter("the noise address is out of range")
         # The counter takes the low 48 bits; a stream is far shorter than 2^48 cipher blocks.
@@ -159,7 +165,10 @@ class SecureNoise(NoiseSource):
 
 
 class InsecureTestNoise(NoiseSource):
-    """Repeatable noise from a seed, for tests only: it hides nothing, its certificates are void."""
+    """Reproducible noise from a seed, for tests only: it protects nothing.
+
+    Certificates of runs with it have status `void`.
+    """
 
     __slots__ = ()
     _kind = Noise.TEST
@@ -169,26 +178,26 @@ class InsecureTestNoise(NoiseSource):
 
 
 SOURCES: tuple[type[NoiseSource], ...] = (SecureNoise, InsecureTestNoise)
-"""All sources that a gate takes. A class derived from one could draw anything under its name."""
+"""Source classes that a gate accepts. A subclass is refused, since it could draw anything."""
 
 
 def check_source(noise: NoiseSource) -> None:
-    """Raise unless the source is one of `SOURCES` itself."""
+    """Raise unless the class of a source is one of `SOURCES`."""
     if type(noise) not in SOURCES:
         raise InvalidParameter("noise must be SecureNoise() or, in tests, InsecureTestNoise(seed)")
 
 
 def _restored(key: bytes, kind: Noise) -> NoiseSource:
-    """Source with a key that a run folder kept."""
+    """Noise source with a key from a run folder."""
     source = object.__new__(next(each for each in SOURCES if each._kind is kind))
     source._begin(key)
     return source
 
 
-def _forget() -> None:
+def _erase_all() -> None:
     for source in list(_living):
         source.erase(_FORKED)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_erase_all)

@@ -1,8 +1,8 @@
-"""Bounded queries: tables of private sums, and how far one neighbouring change can move them.
+"""Bounded queries: tables of private sums with a proven sensitivity.
 
-A `BoundedQuery` holds the public facts of one table. A `QuerySpec` says which tables to compute and
-how, from public or released numbers only; an `Executor` holds the ratings and computes the answer.
-A gate takes both, so that no answer goes with a bound that is not its own.
+A `BoundedQuery` holds the public facts of one table. A `QuerySpec` describes, from public or
+released numbers only, which tables to compute and how. An `Executor` holds the ratings and computes
+the answer. A gate takes both, so that an answer always has the bound of its own query.
 """
 
 import math
@@ -18,20 +18,20 @@ from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
 
 Table = npt.NDArray[np.int64]
-"""Exact sums in steps of a query's grid: private."""
+"""Exact sums in steps of a query's grid. Private."""
 
 MAGNITUDE_MAX = 2**61
-"""Largest absolute value of an exact sum; with noise it still fits 64 bits."""
+"""Maximum absolute value of an exact sum; with noise it still fits in 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedQuery:
-    """What is public about a table of integer sums, in steps of 2^exponent.
+    """Public facts of a table of integer sums, in steps of 2^exponent.
 
-    For every pair of neighbouring data sets under `unit`, along the same released history, the
-    tables differ by at most `sensitivity` steps in L2 norm and in at most `coordinates` entries.
-    `proof` names the page and heading under docs/proofs that prove it. If a published bound has no
-    valid proof, `flaw` says why not, and what is released under it is only claimed to be private.
+    For every pair of neighbouring datasets under `unit`, given the same transcript, the tables
+    differ by at most `sensitivity` steps in L2 norm and in at most `coordinates` entries. `proof`
+    names the page and heading under docs/proofs that prove it. If a published bound has no valid
+    proof, `flaw` gives the reason, and a release under it is only claimed to be private.
     """
 
     purpose: str
@@ -46,7 +46,7 @@ class BoundedQuery:
     flaw: str | None = None
 
     def __post_init__(self) -> None:
-        validate.text("purpose", self.purpose, "say what the table is for")
+        validate.text("purpose", self.purpose, "describe the use of the table")
         validate.text("proof", self.proof, "name the page and heading that prove the bound")
         checked = {
             "unit": validate.choice("unit", self.unit, Unit),
@@ -55,7 +55,7 @@ class BoundedQuery:
                 "sensitivity", self.sensitivity, "give it in grid steps"
             ),
             "coordinates": validate.positive_integer(
-                "coordinates", self.coordinates, "count what a change touches"
+                "coordinates", self.coordinates, "count the entries that one change can affect"
             ),
             "shape": (int(self.shape[0]), int(self.shape[1])),
             "exponent": int(self.exponent),
@@ -64,7 +64,9 @@ class BoundedQuery:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         if not (-1000 <= self.exponent <= 1000 and min(self.shape) >= 1):
-            raise InvalidParameter("a query needs a sensible grid and at least one row and column")
+            raise InvalidParameter(
+                "a query needs an exponent from -1000 to 1000 and at least one row and column"
+            )
         if not 0 < self.magnitude <= MAGNITUDE_MAX:
             raise InvalidParameter(
                 "the sums could exceed 61 bits; use a coarser grid or fewer ratings in a row"
@@ -72,21 +74,21 @@ class BoundedQuery:
 
     @property
     def step(self) -> float:
-        """The grid step, a power of two."""
+        """Grid step, a power of two."""
         return math.ldexp(1.0, self.exponent)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """Exact answer of a query spec: private.
+    """Exact answer to a query spec. Private.
 
     Attributes
     ----------
     tables
         One table for each query of the spec.
     private
-        Anything else that was computed on the way and stays on the private side. A gate hands it
-        on only where the bound is claimed, not proven: post-processing that sees it is not private.
+        Any other private by-product. A gate returns it only if the bound is claimed, not proven,
+        because post-processing that uses it is not private.
     """
 
     tables: tuple[Table, ...]
@@ -95,9 +97,9 @@ class Answer:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Released:
-    """Noisy answer of a query spec, with the public facts that post-processing needs.
+    """Noisy answer to a query spec, with the public facts that post-processing needs.
 
-    `noise_scales` has the standard deviation of the noise of each table, in the units of the table.
+    `noise_scales` holds the standard deviation of each table's noise, in the units of the table.
     `private` is None unless the bound is only claimed; see `Answer`.
     """
 
@@ -108,18 +110,18 @@ class Released:
 
 
 class QuerySpec(Protocol):
-    """One or more tables of private sums that are computed together, described without data."""
+    """Description, without private data, of tables of private sums that are computed together."""
 
     @property
     def queries(self) -> tuple[BoundedQuery, ...]:
-        """Public facts of each table, its bound among them."""
+        """Public facts of each table, including its bound."""
 
 
 class Executor(Protocol):
-    """Holds the ratings of a training and computes exact answers: on this machine, or on many."""
+    """Holds the ratings of a training and computes exact answers, on one machine or several."""
 
     def answer(self, spec: Any) -> Answer:
-        """Exact answer of a query spec, which obeys its bounds. Reads private data."""
+        """Exact answer to a query spec, within its bounds. Reads private data."""
 
     def every_value(self) -> npt.NDArray[np.float32]:
-        """Every rating in the order of users, for solvers that are not private."""
+        """Every rating in the order of users, for non-private solvers. Reads private data."""

@@ -1,16 +1,16 @@
-"""A run on disk: its ledger, its noise key, and what each piece of noise was used for.
+"""Run folder: the ledger and noise key of a run on disk, and fingerprints of its noise's uses.
 
 ::
 
     RUN/                  readable by its owner only
       ledger.jsonl        one line for the run, then one for each event, appended before its noise
-      key.json            the noise key and what it is bound to; erased when the run completes
-      uses.jsonl          fingerprints of what each event's noise was added to; erased likewise
-      state               what a solver needs to go on from the middle; erased likewise
+      key.json            noise key and fingerprint of its data; erased when the run completes
+      uses.jsonl          fingerprint of the sums that each event's noise was added to; erased too
+      state               checkpoint of the solver; erased too
 
-A line counts once it has reached the disk. A crash can leave a last line unfinished: its event was
-not booked yet, so no noise was drawn for it, and it is cut off when the run is resumed. A ledger
-that lacks an event whose noise was used is refused.
+A line counts once it has reached the disk. A crash can leave the last line incomplete. Its event
+was not recorded yet, so no noise was drawn for it, and the line is removed when the run is resumed.
+A ledger that lacks an event whose noise was used is refused.
 """
 
 import fcntl
@@ -31,20 +31,20 @@ from taciturn.mechanisms.noise import FORMAT as NOISE_FORMAT
 from taciturn.mechanisms.noise import NoiseSource, SecureNoise, _restored, check_source
 
 _BINDING = 2**47
-"""Event number that stands for the whole run in a fingerprint; no run has that many events."""
+"""Event number that represents the whole run in a fingerprint; no run has that many events."""
 
 SECRET = ("key.json", "uses.jsonl", "state")
-"""Files that are erased when a run completes, together with drafts of them."""
+"""Files that are erased when a run completes, as are their temporary copies."""
 
 TOGETHER_MAX = 3
-"""Most events of one joint release."""
+"""Maximum number of events of one joint release."""
 
 
 class RunFolder:
-    """Ledger, key and uses of one run; build one with `create` or `resume`.
+    """Ledger, noise key and noise uses of one run; build one with `create` or `resume`.
 
-    The key is bound to `data`, bytes that stand for the data set and the configuration: resuming
-    with others is refused, since the same noise on two data sets reveals their difference.
+    The key is bound to `data`, bytes that identify the dataset and the configuration. Resuming with
+    different ones is refused, since the same noise on two datasets reveals their difference.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class RunFolder:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger as it stands; a copy."""
+        """Copy of the current ledger."""
         return Ledger(self._ledger.events, run=self._ledger.run)
 
     @classmethod
     def create(
         cls, path: str | Path, *, data: list[bytes | memoryview], noise: NoiseSource | None = None
     ) -> "RunFolder":
-        """Make a new folder for a fresh noise source; an existing folder is refused.
+        """Create a new folder for a fresh noise source; an existing folder is refused.
 
-        It is put together under another name, so a crash leaves a whole run folder or none.
+        The folder is built under a temporary name, so a crash leaves a complete run folder or none.
         """
         path = Path(path).absolute()
         noise = noise or SecureNoise()
@@ -94,7 +94,7 @@ class RunFolder:
         locks: list[int] = []
 
         def fill(draft: Path) -> None:
-            locks.append(_lock(draft))  # held before anybody can find the folder
+            locks.append(_lock(draft))  # lock before the folder is visible
             for name, content in contents.items():
                 files.write_file(draft / name, _lines(content), is_private=True)
 
@@ -111,7 +111,7 @@ class RunFolder:
         """Open the folder of an interrupted run on the same data and configuration."""
         path = Path(path).absolute()
         if not path.is_dir():
-            raise InvalidDocument(f"{path} is not a run folder; nothing to resume")
+            raise InvalidDocument(f"{path} is not a run folder, so there is nothing to resume")
         lock = _lock(path)
         try:
             ledger = read_journal(path / "ledger.jsonl", repair=True)
@@ -125,15 +125,15 @@ class RunFolder:
             raise
         return cls(path, lock, ledger, noise, uses, start)
 
-    def book(self, events: Sequence[Event]) -> None:
-        """Append events to the ledger on disk; returns when they have reached it."""
+    def record(self, events: Sequence[Event]) -> None:
+        """Append events to the ledger on disk; returns when they have reached the disk."""
         self._check_held()
         _append(self.path / "ledger.jsonl", *map(event_to_dict, events))
 
     def bind(self, first: int, uses: Sequence[str]) -> None:
-        """Tie the noise of events, counted from `first`, to what it is added to.
+        """Bind the noise of events, numbered from `first`, to the sums it is added to.
 
-        Raises, changing nothing, if one of them was used for something else before.
+        Raises, and changes nothing, if the noise of one of them was used for other sums.
         """
         self._check_held()
         asked = dict(enumerate(uses, start=first))
@@ -141,29 +141,29 @@ class RunFolder:
             if self._uses.get(event, use) != use:
                 raise NoiseReuse(
                     f"the noise of event {event} was drawn for other sums; adding it to these "
-                    "would reveal the difference; begin a new run"
+                    "would reveal the difference; start a new run"
                 )
         new = [event for event in asked if event not in self._uses]
         if new:
-            # One line, which a crash leaves whole or not at all.
+            # A single line, so that a crash leaves all of the uses or none.
             line = {"event": new[0], "uses": [asked[event] for event in new]}
             _append(self.path / "uses.jsonl", line)
             self._uses |= asked
 
     def secret_seed(self) -> int:
-        """Return a seed of the run that is not derived from the noise key; erased with it."""
+        """Secret seed of the run, independent of the noise key; erased with it."""
         return self._start
 
     def save_state(self, position: int, content: bytes) -> None:
-        """Keep what a solver needs to go on after `position` events, in place of what was kept."""
+        """Save a solver's checkpoint after `position` events; replaces the previous one."""
         self._check_held()
         framed = _state_header(position, content) + content
         files.write_file(self.path / "state", framed, is_private=True, replace=True)
 
     def read_state(self) -> tuple[int, bytes] | None:
-        """Return what `save_state` kept, or None if there is nothing whole that fits the ledger.
+        """Last checkpoint, or None if there is no intact one that fits the ledger.
 
-        Without it the run is repeated from its beginning, with the same noise.
+        Without a checkpoint the run repeats from its beginning, with the same noise.
         """
         self._check_held()
         try:
@@ -176,13 +176,13 @@ class RunFolder:
         return (position, content) if whole and position <= len(self._uses) else None
 
     def close(self) -> None:
-        """Let go of the folder, so that it can be resumed."""
+        """Release the lock on the folder, so that the run can be resumed."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
     def erase_key(self) -> None:
-        """Overwrite and remove the key and the uses, and let go of the folder; the ledger stays."""
+        """Erase every secret file and release the lock on the folder; the ledger stays."""
         self._noise.erase()
         if self._lock is not None:
             erase(self.path)
@@ -190,11 +190,11 @@ class RunFolder:
 
     def _check_held(self) -> None:
         if self._lock is None:
-            raise NoiseReuse(f"the run folder {self.path} was closed; resume it to go on")
+            raise NoiseReuse(f"the run folder {self.path} was closed; resume the run to continue")
 
 
 def erase(path: Path) -> None:
-    """Overwrite and remove what is secret; can be repeated after a crash."""
+    """Overwrite and remove the secret files; safe to repeat after a crash."""
     try:
         for file in [*(path / name for name in SECRET), *files.drafts(path)]:
             if not file.exists():
@@ -212,7 +212,7 @@ def erase(path: Path) -> None:
 
 
 def _lock(path: Path) -> int:
-    """Take the folder for this process; the lock ends with the handle or the process."""
+    """Lock the folder for this process; the lock ends with the handle or the process."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except OSError as error:
@@ -221,45 +221,49 @@ def _lock(path: Path) -> int:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
-        raise NoiseReuse(f"another process is working in {path}; wait until it has ended") from None
+        raise NoiseReuse(f"another process is using {path}; wait until it has ended") from None
     return handle
 
 
 def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> tuple[NoiseSource, int]:
-    """Noise source and secret seed that a run folder kept."""
+    """Noise source and secret seed from a run folder."""
     file = path / "key.json"
-    completed = NoiseReuse(f"the run in {path} completed, its noise key is gone; begin a new run")
+    completed = NoiseReuse(
+        f"the run in {path} is completed and its noise key erased; start a new run"
+    )
     if not file.exists():
         raise completed
     if file.is_file() and not any(file.read_bytes()):
-        erase(path)  # a crash came between overwriting and removing
+        erase(path)  # a crash interrupted the erasure
         raise completed
     key = strict_json.read(file)
     if isinstance(key, dict) and key.get("format") not in (None, NOISE_FORMAT):
         raise NoiseReuse(
-            "the run was begun by another version of Taciturn, which draws other noise; begin a "
-            "new run: what this one released counts all the same"
+            "the run was started by another version of Taciturn, which draws other noise; start a "
+            "new run, and count the cost of this one's releases too"
         )
     try:
         noise = _restored(bytes.fromhex(key["key"]), Noise(key["noise"]))
         key_run, bound, _ = key["run"], key["data"], key["format"]
         start = int(key["start"], 16)
     except (KeyError, TypeError, ValueError):
-        raise InvalidDocument(f"{file} is damaged; begin a new run") from None
+        raise InvalidDocument(f"{file} is damaged; start a new run") from None
     if key_run != run:
-        raise InvalidDocument(f"{path} has the key of one run and the ledger of another")
+        raise InvalidDocument(
+            f"{path} has the key of one run and the ledger of another; start a new run"
+        )
     if bound != noise._fingerprint(_BINDING, *data):
         raise NoiseReuse(
-            "the run to resume was begun with other data or another configuration; "
-            "resume with those or begin a new run"
+            "the run to resume was started with other data or another configuration; "
+            "resume with the original ones or start a new run"
         )
     return noise, start
 
 
 def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:
-    """Return the uses: of the events in order, all but perhaps those of the last release."""
+    """Uses of the events in order; those of the last release may be missing."""
     header, *lines = read_lines(path, repair=True)
-    damaged = InvalidDocument(f"{path} is damaged; begin a new run")
+    damaged = InvalidDocument(f"{path} is damaged; start a new run")
     if header != {"run": ledger.run}:
         raise damaged
     uses: list[str] = []
@@ -271,7 +275,7 @@ def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:
         uses += together
     if not len(ledger.events) - TOGETHER_MAX <= len(uses) <= len(ledger.events):
         raise InvalidDocument(
-            f"{path} does not fit the ledger beside it: one of them lost lines; begin a new run"
+            f"{path} does not match the ledger beside it: one of them lost lines; start a new run"
         )
     return dict(enumerate(uses))
 
@@ -282,7 +286,7 @@ def _state_header(position: int, content: bytes) -> bytes:
 
 
 def _append(path: Path, *documents: dict[str, Any]) -> None:
-    """Append a line for each document to a file; returns when they have reached the disk."""
+    """Append a JSON line for each document; returns when they have reached the disk."""
     with files.reported(path):
         files.append(path, _lines(*documents))
 
