@@ -1,1 +1,1 @@
-"""Helpers that every layer may use; nothing of the project's subject."""
+"""General-purpose helpers that every layer may use."""

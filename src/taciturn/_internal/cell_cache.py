@@ -1,7 +1,7 @@
-"""Cache of experiment cells: results on disk, found by the facts they were computed from.
+"""Cache of experiment cells: results on disk, keyed by the facts they were computed from.
 
-A long experiment is made of cells, each a training or a few. Finished cells are kept, so that an
-interrupted experiment resumes and a larger one reuses them.
+A long experiment consists of cells, each of one or a few trainings. Finished cells are stored, so
+that an interrupted experiment resumes and a larger one reuses them.
 """
 
 import hashlib
@@ -17,13 +17,13 @@ from taciturn.errors import InvalidInput
 Result = TypeVar("Result")
 
 Facts = Mapping[str, Any]
-"""Everything that a result depends on, in JSON types."""
+"""All facts that a result depends on, as JSON types."""
 
 
 class CellCache:
-    """Results in a folder, which is made if it does not exist.
+    """Results in a folder, which is created if it does not exist.
 
-    With `is_private` they are readable by their owner only.
+    With `is_private`, files are readable by their owner only.
     """
 
     def __init__(self, folder: Path, *, is_private: bool = False) -> None:
@@ -33,8 +33,8 @@ class CellCache:
     def get(self, facts: Facts, parse: Callable[[Any], Result | None]) -> Result | None:
         """Result of the cell with these facts, or None if it must be computed.
 
-        `parse` turns the stored document into the result. A file that cannot be read, that belongs
-        to another cell or that `parse` fails on or returns None for counts as absent.
+        `parse` converts the stored document into the result. A file counts as absent if it cannot
+        be read, belongs to another cell, or makes `parse` fail or return None.
         """
         key = cell_key(facts)
         path = self._path(key)
@@ -47,7 +47,7 @@ class CellCache:
             return None
 
     def put(self, facts: Facts, document: object) -> None:
-        """Keep the result of a cell, given in JSON types; an older one is replaced in one step.
+        """Store the result of a cell, given as JSON types; atomically replaces an older one.
 
         A result with NaN or infinity is not strict JSON, so it will count as absent.
         """

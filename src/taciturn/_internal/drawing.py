@@ -1,4 +1,4 @@
-"""Drawings with matplotlib, which the extra `plots` brings."""
+"""Figures drawn with matplotlib, which the extra `plots` installs."""
 
 import io
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from taciturn._internal import strict_json
 from taciturn._internal.files import write_file
 from taciturn._internal.optional import require
 
-# Colours that people with colour blindness can tell apart (Okabe and Ito).
+# Palette that is safe for colour blindness (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
 def canvas(width: float, height: float) -> Any:
-    """Return an empty drawing of a size in inches."""
+    """Empty figure with a size in inches."""
     figure = require("matplotlib.figure", extra="plots").Figure
     return figure(figsize=(width, height), layout="constrained")
 
 
 def saved(drawing: Any, ending: str) -> bytes:
-    """Return a drawing as a file of a kind: png or svg."""
+    """Content of a figure's file; `ending` is png or svg."""
     content = io.BytesIO()
     metadata = {"Date": None} if ending == "svg" else None
     drawing.savefig(content, format=ending, dpi=110, metadata=metadata)
@@ -35,7 +35,7 @@ def write_drawn(
     *,
     is_private: bool = False,
 ) -> list[Path]:
-    """Write a result as .json, .png, .svg and, around the svg, .html; older ones are replaced."""
+    """Write a result as .json, .png, .svg and an .html page with the svg; replaces older files."""
     svg = saved(drawing, "svg")
     contents = {
         "json": strict_json.dumps(document).encode(),

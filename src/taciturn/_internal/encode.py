@@ -1,4 +1,4 @@
-"""Tables and arrays as the bytes of a file, to be written in one step."""
+"""Tables and arrays as file contents, to be written atomically."""
 
 import io
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
-"""The one way to write files: whole or not at all, on disk before the call returns.
+"""Atomic file writing: complete or not at all, and on disk before the call returns.
 
-A file or folder is made under a temporary name beside its place, synced, and then given its name.
-Nothing that exists is overwritten unless the caller says so, and a failure leaves nothing behind.
-A path that cannot be written raises `OutputError`. Only the journal of a run and a download that
-can be resumed append to their files; they share `append` and `output_error` with the rest.
+A file or folder is created under a temporary name beside its destination, synced and renamed.
+Existing files are not overwritten unless the caller asks for it, and a failure leaves nothing
+behind. A path that cannot be written raises `OutputError`. Only the journal of a run and a
+resumable download append to their files; they too use `append` and `output_error`.
 """
 
 import errno
@@ -23,30 +23,30 @@ _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 
 _ADVICE = {
     errno.ENOENT: "make its folder first",
-    errno.ENOTDIR: "choose another place: its parent is not a folder",
+    errno.ENOTDIR: "choose another path: its parent is not a folder",
     errno.EISDIR: "choose a file name: a folder is there",
     errno.EACCES: "choose a folder that you may write to",
     errno.EPERM: "choose a folder that you may write to",
     errno.EROFS: "choose a folder that you may write to",
-    errno.ENOSPC: "make room on that disk, then run it again",
-    errno.EDQUOT: "make room on that disk, then run it again",
+    errno.ENOSPC: "make room on that disk, then run the command again",
+    errno.EDQUOT: "make room on that disk, then run the command again",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
 
 def output_error(path: Path, error: OSError | ValueError) -> OutputError:
-    """Error for a path that cannot be written: the path, the system's reason and what to do."""
+    """Error for a path that cannot be written, with the system's reason and advice."""
     code = error.errno if isinstance(error, OSError) else None
     if code == errno.EEXIST:
         return OutputError(f"{path} exists already and is never overwritten; choose another name")
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-    advice = _ADVICE.get(code or 0, "choose another place")
+    advice = _ADVICE.get(code or 0, "choose another path")
     return OutputError(f"cannot write {path}: {reason}; {advice}")
 
 
 @contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """Turn errors of the system into an `OutputError` about `path`."""
+    """Convert system errors into an `OutputError` about `path`."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -65,7 +65,7 @@ def check_absent(path: str | Path) -> Path:
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make a folder if it does not exist; raise unless files can be written to it."""
+    """Create a folder if it does not exist; raise unless files can be written to it."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"cannot write to {folder}: it is a file, not a folder; choose another")
     with reported(folder):
@@ -89,17 +89,17 @@ def sync(path: Path) -> None:
 def write_file(
     path: str | Path, content: bytes, *, is_private: bool = False, replace: bool = False
 ) -> None:
-    """Write a file in one step.
+    """Write a file atomically.
 
     Parameters
     ----------
     path, content
         The file and all of its bytes.
     is_private
-        Make it readable by its owner only.
+        Make the file readable by its owner only.
     replace
-        Take the place of a file of that name, which stays whole until then. Otherwise an existing
-        path is refused.
+        Replace an existing file, which stays intact until then. Otherwise an existing path is
+        refused.
     """
     path = Path(path)
     with reported(path):
@@ -122,7 +122,7 @@ def write_folder(
     draft: Path | None = None,
     is_private: bool = False,
 ) -> None:
-    """Make a folder in one step.
+    """Create a folder atomically.
 
     Parameters
     ----------
@@ -131,10 +131,10 @@ def write_folder(
     fill
         Called with the draft folder, to write files to it.
     draft
-        Where to put it together, on the same disk; what a crash left there is removed. Default: a
+        Path of the draft folder, on the same disk; leftovers of a crash are removed. Default: a
         temporary name beside `path`.
     is_private
-        Make it accessible to its owner only.
+        Make the folder accessible to its owner only.
     """
     path = check_absent(path)
     with reported(path):
@@ -146,7 +146,7 @@ def write_folder(
         fill(draft)
         for file in (*draft.iterdir(), draft):
             sync(file)
-        check_absent(path)  # a rename would take the place of an empty folder
+        check_absent(path)  # a rename would replace an empty folder
         draft.rename(path)
         sync(path.parent)
     except OutputError as error:
@@ -162,7 +162,7 @@ def write_folder(
 def move_private(source: Path, target: Path) -> None:
     """Move a finished private file to a new path, which may be on another disk.
 
-    It stays readable by its owner only, and `source` is there until `target` has reached the disk.
+    It stays readable by its owner only. `source` is removed once `target` has reached the disk.
     """
     with reported(target):
         write_file(target, source.read_bytes(), is_private=True)
@@ -170,9 +170,9 @@ def move_private(source: Path, target: Path) -> None:
 
 
 def append(path: Path, content: bytes, *, is_new: bool = False, is_private: bool = False) -> None:
-    """Append to a file, or to a new one, and wait until it has reached the disk.
+    """Append to an existing or new file and wait until the content has reached the disk.
 
-    If it cannot be written whole, the file keeps its former content. Raises `OSError`.
+    If not all of it can be written, the file keeps its former content. Raises `OSError`.
     """
     flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT | os.O_EXCL if is_new else 0)
     handle = os.open(path, flags, _PRIVATE_FILE if is_private else 0o666)
@@ -191,7 +191,7 @@ def append(path: Path, content: bytes, *, is_new: bool = False, is_private: bool
 
 
 def drafts(folder: Path) -> list[Path]:
-    """Temporary files in a folder: if nobody writes there, a killed process left them."""
+    """Temporary files in a folder; unless a process is writing there, a killed one left them."""
     return [file for file in folder.iterdir() if _DRAFT.fullmatch(file.name)]
 
 
@@ -200,12 +200,12 @@ def _draft_beside(path: Path) -> Path:
 
 
 def _link_new(draft: Path, path: Path) -> None:
-    """Give a finished file its name, unless something has that name."""
+    """Give a finished file its final name, unless that name exists."""
     try:
         os.link(draft, path)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP):
             raise
-        # A file system without hard links: take the name first, then put the file there.
+        # A file system without hard links: reserve the name first, then move the file there.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE_FILE))
         draft.replace(path)

@@ -1,4 +1,4 @@
-"""Self-contained pages: tables and pictures in one file, nothing fetched from elsewhere."""
+"""Self-contained HTML pages: tables and images in one file that loads nothing from elsewhere."""
 
 import base64
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ th:first-child, td:first-child { text-align: left; }
 
 
 def page(title: str, parts: Sequence[str]) -> bytes:
-    """Return a page of a title and parts that are HTML already."""
+    """HTML page with a title and parts, which are HTML already."""
     text = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
@@ -31,7 +31,7 @@ def page(title: str, parts: Sequence[str]) -> bytes:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of text."""
+    """HTML table of text cells."""
     cells = "".join(f"<th>{escape(name)}</th>" for name in head)
     body = "".join(
         f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
@@ -40,6 +40,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def picture(svg: bytes, name: str) -> str:
-    """Return a drawing as part of the page."""
+    """HTML image element with the svg embedded."""
     content = base64.b64encode(svg).decode()
     return f"<img alt='{escape(name)}' src='data:image/svg+xml;base64,{content}'>"

@@ -1,4 +1,4 @@
-"""Optional dependencies, imported when first needed."""
+"""Optional dependencies, imported on first use."""
 
 from importlib import import_module
 from types import ModuleType
@@ -15,6 +15,6 @@ def require(module: str, extra: str) -> ModuleType:
         if error.name is None or error.name.partition(".")[0] != package:
             raise
         raise MissingExtra(
-            f"this needs {package}, which is not installed; install Taciturn with its extra, in a "
-            f"clone: pip install '.[{extra}]'"
+            f"this needs {package}, which is not installed; install the extra {extra}, in a clone: "
+            f"pip install '.[{extra}]'"
         ) from None

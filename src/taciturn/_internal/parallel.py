@@ -1,4 +1,4 @@
-"""Work on ranges of rows in threads; kernels release the GIL."""
+"""Threads that process ranges of rows; kernels release the GIL."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ _blas = threading.Lock()
 
 
 def thread_count(threads: int | None) -> int:
-    """Return `threads`, or the number of processors this process may use."""
+    """Number of threads to use: `threads`, or by default the processors of this process."""
     if threads is None:
         affinity = getattr(os, "sched_getaffinity", None)
         return len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -28,7 +28,7 @@ def for_ranges(work: Callable[[int, int], None], total: int, *, size: int, threa
     """Call work(begin, end) for consecutive ranges of `size` that cover `total` rows.
 
     Ranges do not depend on the number of threads; the calling thread is one of them. An exception
-    ends the call after the ranges under way are done. Inside `work`, ranges are worked on in turn.
+    ends the call once the ranges in progress are done. Calls from inside `work` are sequential.
     """
     ranges = _Ranges(work, total, size)
     helpers = min(threads, len(ranges.starts)) - 1
@@ -48,7 +48,7 @@ def for_ranges(work: Callable[[int, int], None], total: int, *, size: int, threa
 
 
 def together(calls: Sequence[Callable[[], Result]], threads: int | None = None) -> list[Result]:
-    """Return what some calls return, made at the same time."""
+    """Results of several calls, made in parallel."""
     results: dict[int, Result] = {}
 
     def work(place: int, _: int) -> None:
@@ -59,10 +59,10 @@ def together(calls: Sequence[Callable[[], Result]], threads: int | None = None) 
 
 
 def without_blas_threads(work: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let BLAS use one thread during a function that has threads of its own.
+    """Limit BLAS to one thread during a function that has its own threads.
 
-    They do not wait for each other then, and BLAS adds in the same order whatever threads it has.
-    The limit is the process's: of calls that overlap, the first sets and lifts it.
+    Threads then do not wait for each other, and BLAS sums in the same order on every machine. The
+    limit applies to the whole process: of overlapping calls, the first sets and lifts it.
     """
 
     @wraps(work)
@@ -82,12 +82,12 @@ def without_blas_threads(work: Callable[Arguments, Result]) -> Callable[Argument
 
 @lru_cache(maxsize=8)
 def _pool(process: int, helpers: int) -> ThreadPoolExecutor:
-    """Return the helper threads of this process; starting some for every call takes longer."""
+    """Helper threads of this process, kept because starting them for every call is slow."""
     return ThreadPoolExecutor(helpers, thread_name_prefix=f"taciturn-{process}")
 
 
 class _Ranges:
-    """Ranges that several threads take one after another."""
+    """Queue of ranges that several threads take from."""
 
     def __init__(self, work: Callable[[int, int], None], total: int, size: int) -> None:
         self.starts = range(0, total, size)
@@ -96,7 +96,7 @@ class _Ranges:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Work on ranges until none is left; the first exception ends it for every thread."""
+        """Process ranges until none is left; the first exception stops every thread."""
         before, _inside.work = getattr(_inside, "work", False), True
         try:
             while (begin := self._take()) is not None:
@@ -108,7 +108,7 @@ class _Ranges:
             _inside.work = before
 
     def stop(self) -> None:
-        """Hand out no more ranges."""
+        """Stop handing out ranges."""
         with self._lock:
             self._left = iter(range(0))
 

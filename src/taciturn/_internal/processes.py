@@ -1,4 +1,4 @@
-"""Independent tasks in several processes of one thread each."""
+"""Independent tasks in several single-threaded processes."""
 
 import multiprocessing
 import os
@@ -18,9 +18,9 @@ Result = TypeVar("Result")
 
 
 def job_count(jobs: int | None) -> int:
-    """Return how many processes to use: one for each processor when omitted."""
+    """Number of processes to use: `jobs`, or by default one for each processor."""
     if jobs is not None:
-        validate.positive_integer("jobs", jobs, "one for each processor when omitted")
+        validate.positive_integer("jobs", jobs, "omit it to use one for each processor")
     return parallel.thread_count(jobs)
 
 
@@ -30,10 +30,10 @@ def run_tasks(
     jobs: int,
     done: Callable[[Task, Result], None],
 ) -> None:
-    """Call done(task, work(task)) for every task, in the order in which they end.
+    """Call done(task, work(task)) for every task, in order of completion.
 
-    With one job all happens in this process; with several, a script that calls this must guard its
-    own main part, as with any use of processes. An interrupt ends the tasks under way.
+    One job runs in this process. With several, a script that calls this needs the usual
+    `if __name__ == "__main__"` guard. An interrupt ends the tasks in progress.
     """
     if jobs == 1:
         for task in tasks:
@@ -43,7 +43,7 @@ def run_tasks(
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_prepare)
     try:
-        # Processes start with interrupts blocked, as this thread has them now.
+        # Child processes inherit this thread's mask, so they start with interrupts blocked.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             waiting: dict[Future[Result], Task] = {pool.submit(work, task): task for task in tasks}
@@ -55,7 +55,7 @@ def run_tasks(
                 done(waiting.pop(future), future.result())
     except BrokenProcessPool:
         raise InvalidInput(
-            "a process ended before its work was done, perhaps killed for want of memory; try "
+            "a worker process ended before its work was done, perhaps because memory ran out; try "
             "again with fewer jobs"
         ) from None
     except BaseException:
@@ -67,7 +67,7 @@ def run_tasks(
 
 
 def _prepare() -> None:
-    """Leave interrupts and warnings to the parent, and end with it if it is killed."""
+    """Leave interrupts and warnings to the parent process, and end if it is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
     threading.Thread(target=_end_with_parent, daemon=True).start()

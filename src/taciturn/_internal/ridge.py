@@ -1,4 +1,4 @@
-"""Biases and factors of rows by least squares, those of their partners given."""
+"""Ridge regression: biases and factors of rows given those of their counterparts."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,12 @@ def solve_rows(
     fixed: Rows,
     threads: int | None = None,
 ) -> Rows:
-    """Return for each compressed row the bias and factors that predict its targets best.
+    """Bias and factors of each row of a CSR matrix that fit its targets best in least squares.
 
-    A target is predicted as both biases plus the product of factors. What is added to the diagonal
-    of a row's equations is weighted · n + fixed, n being its number of targets. The result is as
-    private as the targets are; a row depends on its own alone.
+    The prediction of a target is the sum of both biases and the inner product of both factor
+    vectors. The regularization on the diagonal of a row's normal equations is weighted · n + fixed,
+    where n is its number of targets. The result is as private as the targets; each row depends only
+    on its own.
     """
     given = partners.astype(np.float32)
     rows = np.empty((starts.size - 1, given.shape[1]), dtype=np.float32)

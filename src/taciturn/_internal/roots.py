@@ -1,12 +1,12 @@
-"""Roots of monotone functions. `scipy.optimize` has them too, and takes half a second to import."""
+"""Roots of monotone functions, without `scipy.optimize`, which takes half a second to import."""
 
 from collections.abc import Callable
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function changes sign between two numbers, to the last bit, by bisection.
+    """Root of a function between two numbers, to the last bit, by bisection.
 
-    Raises `ValueError` if it has the same sign at both.
+    Raises `ValueError` if the function has the same sign at both.
     """
     at_low, at_high = function(low), function(high)
     if at_low == 0:

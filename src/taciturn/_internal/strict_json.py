@@ -1,4 +1,4 @@
-"""Strict JSON: what Taciturn writes and the only JSON it reads."""
+"""Strict JSON, the only JSON that Taciturn writes and reads."""
 
 import json
 import math
@@ -9,16 +9,16 @@ from taciturn._internal import files
 from taciturn.errors import InvalidDocument
 
 SIZE_MAX = 256 * 1024 * 1024
-"""Largest document read, in bytes; a ledger of a million events stays below it."""
+"""Maximum size of a document in bytes; a ledger of a million events is smaller."""
 
 
 def dumps(document: object) -> str:
-    """Return `document` as indented JSON; floats keep every bit, NaN and infinity are refused."""
+    """Indented JSON of a document; floats keep every bit, NaN and infinity are refused."""
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def loads(text: str, source: str) -> Any:
-    """Parse `text`, refusing what JSON leaves open: repeated keys, NaN, infinity."""
+    """Parse `text`; repeated keys, NaN and infinity are refused."""
     try:
         return json.loads(
             text,
@@ -35,14 +35,16 @@ def read(path: Path) -> Any:
     """Parse the JSON file at `path`."""
     try:
         if not path.is_file():
-            kind = "a folder" if path.is_dir() else "no regular file"
+            kind = "is a folder" if path.is_dir() else "is not a regular file"
             raise InvalidDocument(
-                f"cannot read {path}: it is {kind if path.exists() else 'absent'}"
+                f"cannot read {path}: it {kind if path.exists() else 'does not exist'}"
             )
         with path.open("rb") as file:
             content = file.read(SIZE_MAX + 1)
         if len(content) > SIZE_MAX:
-            raise InvalidDocument(f"{path} is larger than {SIZE_MAX:,} bytes, so not Taciturn's")
+            raise InvalidDocument(
+                f"{path} is larger than {SIZE_MAX:,} bytes, so Taciturn did not write it"
+            )
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidDocument(f"{path} is not valid JSON: it is not UTF-8 text") from None
@@ -57,7 +59,7 @@ def write(path: Path, document: object) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the system says went wrong, without the path that the caller names anyway."""
+    """The system's error message, without the path, which the caller's message names."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 

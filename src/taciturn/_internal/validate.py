@@ -1,4 +1,4 @@
-"""Checks on parameters; each returns the value in its plain Python type or raises."""
+"""Parameter validation; each function returns the value as a plain Python type or raises."""
 
 import math
 import numbers
@@ -10,11 +10,11 @@ from taciturn.errors import InvalidParameter
 Choice = TypeVar("Choice", bound=StrEnum)
 
 COUNT_MAX = 10**12
-"""Largest number of repetitions accepted; sums of so many terms still stay far from overflow."""
+"""Maximum count; sums with this many terms are still far from overflow."""
 
 
 def shown(value: object) -> str:
-    """Return a parameter as it was given, cut to a readable length."""
+    """Representation of a parameter for an error message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:40]}…"
 
@@ -31,7 +31,7 @@ def _real(name: str, value: object, expected: str) -> float:
 
 
 def finite(name: str, value: object, hint: str) -> float:
-    """Return `value` as a float if it is a finite number."""
+    """Validated finite number, as a float."""
     number = _real(name, value, "a finite number")
     if not math.isfinite(number):
         raise InvalidParameter(f"{name} must be a finite number, got {shown(value)}; {hint}")
@@ -39,7 +39,7 @@ def finite(name: str, value: object, hint: str) -> float:
 
 
 def positive(name: str, value: object, hint: str) -> float:
-    """Return `value` as a float if it is a positive finite number."""
+    """Validated positive finite number, as a float."""
     expected = "a positive finite number"
     number = _real(name, value, expected)
     if not (math.isfinite(number) and number > 0):
@@ -48,7 +48,7 @@ def positive(name: str, value: object, hint: str) -> float:
 
 
 def probability(name: str, value: object, hint: str) -> float:
-    """Return `value` as a float if it lies strictly between 0 and 1."""
+    """Validated number strictly between 0 and 1, as a float."""
     expected = "a number strictly between 0 and 1"
     number = _real(name, value, expected)
     if not 0 < number < 1:
@@ -57,7 +57,7 @@ def probability(name: str, value: object, hint: str) -> float:
 
 
 def small(name: str, value: object, hint: str) -> float:
-    """Return `value` as a float if it is at least 0 and below 1/2."""
+    """Validated number of at least 0 and below 1/2, as a float."""
     expected = "a number of at least 0 and below 0.5"
     number = _real(name, value, expected)
     if not 0 <= number < 0.5:
@@ -66,7 +66,7 @@ def small(name: str, value: object, hint: str) -> float:
 
 
 def positive_integer(name: str, value: object, hint: str) -> int:
-    """Return `value` as an int if it is a whole number from 1 to `COUNT_MAX`."""
+    """Validated whole number from 1 to `COUNT_MAX`, as an int."""
     expected = f"a whole number from 1 to {COUNT_MAX:,}"
     if not isinstance(value, bool) and isinstance(value, numbers.Integral):
         number = int(value)
@@ -76,7 +76,7 @@ def positive_integer(name: str, value: object, hint: str) -> int:
 
 
 def text(name: str, value: object, hint: str) -> str:
-    """Return `value` if it is one line of printable text; control characters could forge output."""
+    """Validated line of printable text; control characters could forge output."""
     if not (isinstance(value, str) and value.strip() and value.isprintable()):
         raise InvalidParameter(
             f"{name} must be one line of printable text, got {shown(value)}; {hint}"
@@ -85,7 +85,7 @@ def text(name: str, value: object, hint: str) -> str:
 
 
 def choice(name: str, value: object, kind: type[Choice]) -> Choice:
-    """Return the member of `kind` that `value` is or names."""
+    """Validated choice: the member of `kind` that `value` is or names."""
     if isinstance(value, str) and value in list(kind):
         return kind(value)
     raise InvalidParameter(f"{name} must be one of {', '.join(kind)}, got {shown(value)}")

@@ -151,7 +151,7 @@ class GaussianRelease:
 
         κ includes the advantage in telling the cipher's keystream from uniform words.
 
-        `sampler_error` holds for noise up to `sampler.REACH` σ. A group can shift the same entries
+        `sampler_error` holds for noise up to `sampler.RANGE` σ. A group can shift the same entries
         further, where the error grows with the square of the distance. λ is infinite if no bound
         is proven. See docs/proofs/sampler.md.
         """
@@ -162,8 +162,8 @@ class GaussianRelease:
         tail += sampler.CIPHER
         is_shared = self.rows.is_shared or self.unit is Unit.USER
         distance = sampler.CORE + (group if is_shared else 1) * self.mu
-        error = self.sampler_error * max(1.0, distance / sampler.REACH) ** 2
-        if distance > sampler.REACH_MAX or error >= 0.5:
+        error = self.sampler_error * max(1.0, distance / sampler.RANGE) ** 2
+        if distance > sampler.RANGE_MAX or error >= 0.5:
             return math.inf, tail
         return -coordinates * math.log1p(-error), tail
 

@@ -206,7 +206,7 @@ def check_version(documents: str, version: object, known: int) -> None:
 
 
 def _is_exact(event: Event) -> bool:
-    """Whether an event released something that its unit protects without noise."""
+    """True if an event released, without noise, something that its unit protects."""
     if isinstance(event, PatternRelease):
         return not event.is_free
     return isinstance(event, ExactRelease)

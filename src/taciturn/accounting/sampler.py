@@ -9,12 +9,12 @@ from taciturn.errors import InvalidParameter
 SIGMA_MIN, SIGMA_MAX = 2.0**20, 2.0**48
 """Range of noise scales, in grid steps, for which the sampler's bounds are proven."""
 
-CORE, REACH, REACH_MAX = 14.0, 24.0, 150.0
+CORE, RANGE, RANGE_MAX = 14.0, 24.0, 150.0
 """Sampler ranges. Noise lies within CORE·σ except with probability `TAIL`. `relative_error` holds
-up to REACH·σ; beyond, the error grows with the square of the distance up to REACH_MAX·σ."""
+up to RANGE·σ; beyond, the error grows with the square of the distance up to RANGE_MAX·σ."""
 
-RATIO_MAX = REACH - CORE
-"""Largest sensitivity/noise_scale of an event: noise shifted by one change stays within REACH·σ."""
+RATIO_MAX = RANGE - CORE
+"""Largest sensitivity/noise_scale of an event: noise shifted by one change stays within RANGE·σ."""
 
 TAIL = 2e-44
 """Bound on the probability of |k| > CORE·σ."""
@@ -38,7 +38,7 @@ def check_scale(sigma: float) -> None:
 
 
 def relative_error(sigma: float) -> float:
-    """Bound γ on the relative error of every point mass with |k| ≤ REACH·σ."""
+    """Bound γ on the relative error of every point mass with |k| ≤ RANGE·σ."""
     return 1e-12 + 25 / (sigma * sigma)
 
 
