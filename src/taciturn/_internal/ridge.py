@@ -13,7 +13,7 @@ def solve_rows(
     starts: npt.NDArray[np.int64],
     columns: npt.NDArray[np.int32],
     targets: npt.NDArray[np.float32],
-    partners: Rows,
+    counterparts: Rows,
     *,
     weighted: Rows,
     fixed: Rows,
@@ -26,7 +26,7 @@ def solve_rows(
     where n is its number of targets. The result is as private as the targets; each row depends only
     on its own.
     """
-    given = partners.astype(np.float32)
+    given = counterparts.astype(np.float32)
     rows = np.empty((starts.size - 1, given.shape[1]), dtype=np.float32)
 
     def work(begin: int, end: int) -> None:
