@@ -118,7 +118,7 @@ def test_unit_user_releases_items_only(taciturn: Command, ratings: Path, tmp_pat
     for text, words in (
         ("item_id,rating\n1,9\n", "between 1 and 5"),
         ("item_id,rating\n1,5\n1,4\n", "twice"),
-        ("item_id\n1\n", "no column of ratings"),
+        ("item_id\n1\n", "no rating column"),
         ("item_id,rating\n", "has no ratings"),
         ("item_id,rating\n99999,3\n", "none of the items"),
         ("user_id,item_id,rating\n1,1,5\n2,2,4\n", "several users"),
