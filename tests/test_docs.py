@@ -63,7 +63,7 @@ def test_code_prints_what_is_shown(page: str) -> None:
 
 def test_readme_figure_of_the_attacker() -> None:
     page = (ROOT / "README.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"with a chance of at most ([\d.]+) %", page)
+    (shown,) = re.findall(r"a true-positive rate of at most ([\d.]+) %", page)
     mu = Budget.from_epsilon(1, 1e-5).mu
     ledger = Ledger([replace(ITEMS, sensitivity=1.0, noise_scale=1 / mu)])
     certificate = Certificate.from_ledger(ledger, 1e-5)
