@@ -171,7 +171,7 @@ def test_the_command(taciturn: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--epsilons", "1,x"], "numbers with commas"),
+        (["--epsilons", "1,x"], "numbers separated by commas"),
         (["--solvers", "best"], "solvers must be"),
         (["--seeds", "0"], "seeds"),
     ],
