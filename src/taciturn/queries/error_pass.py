@@ -17,7 +17,7 @@ from taciturn.queries.features import NORM, AxisFeatures
 from taciturn.queries.values import GridValues, ValueView
 
 _SQUARE_BITS = 24
-"""Squares are counted so finely that the largest has at least so many bits."""
+"""Minimum number of bits of the largest square: squares are counted that finely."""
 
 
 def value_levels(ratio: float, least: int) -> int:

@@ -138,7 +138,7 @@ def clipped_query(
     feature_grid: FeatureGrid,
     width: int,
 ) -> BoundedQuery:
-    """Public facts of a table of clipped sums with so many columns."""
+    """Public facts of a table of clipped sums with `width` columns."""
     grid = ValueGrid(exponent=view.grid.exponent, lowest=-threshold, highest=threshold)
     query = sums_query(purpose, view.axis, pattern, grid, feature_grid, width)
     sensitivity = clipped_sensitivity(threshold, view.grid) * feature_grid.bound
@@ -180,7 +180,7 @@ class ResidualTotal:
 def total_query(
     purpose: str, *, grid: ValueGrid, threshold: int, power: int, count: int
 ) -> BoundedQuery:
-    """Public facts of a total over so many clipped residuals."""
+    """Public facts of a total over `count` clipped residuals."""
     if power not in TOTAL_BITS:
         raise InvalidParameter("a total is of residuals or of their squares: power 1 or 2")
     bits = TOTAL_BITS[power]

@@ -94,7 +94,7 @@ def sums_query(
     feature_grid: FeatureGrid,
     width: int,
 ) -> BoundedQuery:
-    """Public facts of a table of weighted sums with so many columns."""
+    """Public facts of a table of weighted sums with `width` columns."""
     largest = max(abs(grid.lowest), abs(grid.highest))
     return BoundedQuery(
         purpose=purpose,

@@ -39,7 +39,7 @@ class Phase:
         return self.is_repeated and "{steps}" in self.tables[0].purpose
 
     def each(self, steps: int) -> Iterator[tuple[int, TableShape]]:
-        """Its tables with their steps, of a training with so many steps."""
+        """Its tables with their steps, in a training of `steps` steps."""
         for step in range(1, steps + 1) if self.is_repeated else [0]:
             for table in self.tables:
                 yield step, table

@@ -136,5 +136,5 @@ class Layout:
 
 
 def usual_factors(users: int, items: int, ratings: int) -> int:
-    """Number of factors that so many ratings usually support."""
+    """Number of factors that a dataset of this size usually supports."""
     return min(16, max(2, round(0.8 * math.sqrt(ratings / (users + items)))))
