@@ -14,7 +14,7 @@ from taciturn.data.pattern import RatingPattern
 Rows = npt.NDArray[np.float64]
 
 _LARGEST, _FEW = 4.0, 20.0
-"""Singular vectors are clipped to _LARGEST standard deviations, and shrunk by n/(n + _FEW): those of
+"""Singular vectors are clipped to _LARGEST standard deviations and shrunk by n/(n + _FEW): those of
 rows with few ratings are wild, and would put hardly rated items on top of every list."""
 
 _NOTHING = 1e-10
