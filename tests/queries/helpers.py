@@ -127,7 +127,7 @@ def user_sums(
 
 
 def user_totals(items: int, grid: ValueGrid = GRIDS[0]) -> UserTotals:
-    """User-level totals over so many items."""
+    """User-level totals over `items` items."""
     return UserTotals(items=items, view=user_view(grid))
 
 
