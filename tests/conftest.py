@@ -1,10 +1,11 @@
-"""Settings and fixtures that tests of several parts share."""
+"""Settings and fixtures shared by all tests."""
 
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,7 +18,7 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def real_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Path]:
-    """Return a file of the real data in TACITURN_DATA, or skip the test, naming what it needs."""
+    """File of real data in TACITURN_DATA; skips the test and names the file if it is missing."""
     monkeypatch.setenv("TACITURN_CACHE", str(tmp_path / "cache"))
 
     def find(name: str) -> Path:
@@ -33,9 +34,17 @@ def real_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
 def taciturn() -> Command:
     """Run the installed command line in a process of its own, as a user would."""
 
-    def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    def run(
+        *arguments: object, capture_output: bool = True, timeout: float = 60, **options: Any
+    ) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from taciturn.cli import main; main()"]
-        defaults = {"capture_output": True, "text": True, "timeout": 60, "check": False}
-        return subprocess.run([*command, *map(str, arguments)], **(defaults | options))
+        return subprocess.run(
+            [*command, *map(str, arguments)],
+            capture_output=capture_output,
+            text=True,
+            timeout=timeout,
+            check=False,
+            **options,
+        )
 
     return run

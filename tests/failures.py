@@ -1,4 +1,4 @@
-"""Failures of the disk, for tests of what they leave behind."""
+"""Simulated disk failures."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ import pytest
 
 
 def fail_link(patch: pytest.MonkeyPatch, *names: str) -> None:
-    """Let a full disk refuse new files of these names, at the last moment."""
+    """Make linking files of these names fail as on a full disk."""
     link = os.link
 
     def full(draft: Path, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Trainings with noise that can be repeated: the library itself offers no such option."""
+"""Trainings with reproducible noise, which the library itself does not offer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +9,6 @@ from taciturn.mechanisms.noise import InsecureTestNoise
 
 @contextmanager
 def known_noise(seed: int) -> Iterator[None]:
-    """Let run folders begin with the test noise of a seed; their releases are void."""
+    """Run folders created here use the test noise of a seed; their certificates are void."""
     with patch("taciturn.mechanisms.run_folder.SecureNoise", lambda: InsecureTestNoise(seed)):
         yield

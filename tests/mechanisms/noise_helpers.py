@@ -1,4 +1,4 @@
-"""Small runs for tests of the mechanism."""
+"""Small queries, executors and gates for tests of the mechanisms."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +23,9 @@ FEATURES = FeatureGrid()
 
 def pattern(seed: int, rows: int, columns: int, density: float = 0.3) -> Pattern:
     """A random rating pattern."""
-    mask = np.random.default_rng(seed).random((rows, columns)) < density
-    starts = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(np.int64)
-    return Pattern(starts, np.nonzero(mask)[1].astype(np.int32), columns)
+    rated = np.random.default_rng(seed).random((rows, columns)) < density
+    starts = np.concatenate([[0], np.cumsum(rated.sum(axis=1))]).astype(np.int64)
+    return Pattern(starts, np.nonzero(rated)[1].astype(np.int32), columns)
 
 
 def view(axis: Axis = Axis.ITEMS, grid: ValueGrid = VALUES) -> ValueView:
@@ -87,18 +87,19 @@ class Direct:
     values: Any = None
 
     def answer(self, spec: Any) -> Answer:
-        return spec.exact(self.values)
+        answer: Answer = spec.exact(self.values)
+        return answer
 
     def every_value(self) -> Any:
         raise AssertionError("a gate reads no ratings")
 
 
-def release(door: Gate, spec: Any, values: Any = None, *, share: float) -> Any:
+def release(gate: Gate, spec: Any, values: Any = None, *, share: float) -> Any:
     """Release the only table of a spec."""
-    return door.release(spec, Direct(values), shares=(share,)).tables[0]
+    return gate.release(spec, Direct(values), shares=(share,)).tables[0]
 
 
-def gate(**options: Any) -> Gate:
+def small_gate(**options: Any) -> Gate:
     """A gate with test noise, unless told otherwise."""
-    facts = {"budget": BUDGET, "unit": Unit.VALUE, "noise": InsecureTestNoise(1)}
+    facts: dict[str, Any] = {"budget": BUDGET, "unit": Unit.VALUE, "noise": InsecureTestNoise(1)}
     return Gate(**(facts | options))

@@ -1,4 +1,4 @@
-"""Small runs on disk, for tests of run folders."""
+"""Small runs in run folders."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,14 +21,16 @@ DATA = [b"these ratings", b"this configuration"]
 
 
 def folder(path: Path, **options: Any) -> RunFolder:
-    return RunFolder.create(path, **({"data": DATA, "noise": InsecureTestNoise(4)} | options))
+    """A new run folder with test noise, unless told otherwise."""
+    facts: dict[str, Any] = {"data": DATA, "noise": InsecureTestNoise(4)}
+    return RunFolder.create(path, **(facts | options))
 
 
-def run_steps(door: Gate, steps: int) -> list[np.ndarray]:
-    """Release sums that depend on what was released before, as a solver does."""
+def run_steps(gate: Gate, steps: int) -> list[np.ndarray]:
+    """Release sums that depend on earlier releases, as a solver does."""
     results: list[np.ndarray] = []
     for step in range(steps):
         values = random_values(SUMS, seed=int(abs(results[-1]).sum()) % 1000 if results else 0)
         table = FixedSums(replace(QUERY, purpose=f"step {step}"), SUMS.exact(values).tables[0])
-        results.append(release(door, table, share=0.05))
+        results.append(release(gate, table, share=0.05))
     return results

@@ -1,6 +1,7 @@
 """Rounding to the grid never widens a range or lengthens a row."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_rows_of_norm_one_keep_their_direction(width: int, seed: int) -> None:
 
 
 @given(hnp.arrays(np.int32, (3, 4), elements=st.integers(-(2**31), 2**31 - 1)))
-def test_fits_is_exact(rows: np.ndarray) -> None:
+def test_rows_fit_exactly_if_their_norm_is_within_the_bound(rows: np.ndarray) -> None:
     grid = FeatureGrid(bits=24)
     expected = [sum(entry * entry for entry in row) <= grid.bound**2 for row in rows.tolist()]
     assert grid.fits(rows).tolist() == expected
@@ -83,7 +84,7 @@ def test_fits_is_exact(rows: np.ndarray) -> None:
     "scale",
     [(5, 1), (1, 1), (math.nan, 1), (0, math.inf), (1e9, 1e9 + 1e-6), (-1e308, 1e308), (1, 5, 0)],
 )
-def test_bad_scales_are_refused(scale: tuple[float, ...]) -> None:
+def test_bad_scales_are_refused(scale: tuple[Any, ...]) -> None:
     with pytest.raises(InvalidParameter):
         ValueGrid.for_scale(*scale)
 
@@ -104,13 +105,13 @@ def test_a_grid_encloses_the_smallest_number() -> None:
         np.array([1.0], dtype=np.longdouble),
     ],
 )
-def test_values_are_judged_by_their_type(values: object) -> None:
+def test_values_of_another_type_are_refused(values: Any) -> None:
     with pytest.raises(InvalidParameter, match="values must be an array"):
-        ValueGrid.for_scale(1, 5).quantise(values)  # type: ignore[arg-type]
+        ValueGrid.for_scale(1, 5).quantise(values)
 
 
 @pytest.mark.parametrize("rows", [[1.0, 2.0], [[math.nan]], [[math.inf]], np.zeros((1, 2**14))])
-def test_bad_features_are_refused(rows: object) -> None:
+def test_bad_features_are_refused(rows: Any) -> None:
     with pytest.raises(InvalidParameter):
         FeatureGrid().quantise(rows)
 
@@ -118,12 +119,12 @@ def test_bad_features_are_refused(rows: object) -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        np.full((1, 2**16), 2**24, dtype=np.int32),  # its squares add up to 2^64, which is 0
+        np.full((1, 2**16), 2**24, dtype=np.int32),  # squares sum to 2^64, which is 0
         np.zeros((2, 2), dtype=np.int64),
         np.zeros(3, dtype=np.int32),
     ],
 )
-def test_norms_are_checked_for_tables_that_fit_only(rows: np.ndarray) -> None:
+def test_norms_are_not_computed_for_tables_of_another_type_or_size(rows: np.ndarray) -> None:
     with pytest.raises(InvalidParameter, match="quantised features"):
         FeatureGrid(bits=24).fits(rows)
 

@@ -1,4 +1,4 @@
-"""Noise by address: the same again for the same address, never shared between processes."""
+"""Noise sources: the same noise at the same address, never shared between processes."""
 
 import os
 
@@ -43,8 +43,8 @@ def test_addresses_do_not_overlap() -> None:
             source._words(event, block, 1)
 
 
-def test_known_noise() -> None:
-    """The numbers at an address are part of the format of a run: they must never change."""
+def test_test_noise_has_known_numbers_at_an_address() -> None:
+    """The numbers at an address are part of the run format and must never change."""
     drawn = InsecureTestNoise(7)._integers(_core.Ziggurat(2.0**20), event=1, block=2, count=4)
     assert drawn.tolist() == KNOWN
 
@@ -65,7 +65,7 @@ def test_fingerprints_are_keyed_and_framed() -> None:
     )
 
 
-def test_secure_keys_are_fresh() -> None:
+def test_secure_keys_are_fresh_and_have_32_bytes() -> None:
     assert SecureNoise()._secret() != SecureNoise()._secret()
     with pytest.raises(InvalidParameter, match="32 bytes"):
         _restored(b"short", Noise.SECURE)

@@ -1,4 +1,4 @@
-"""Resumed runs draw the same noise or are refused, and never under-count the spend."""
+"""Resumed runs draw the same noise or are refused, and never lose recorded events."""
 
 import signal
 import subprocess
@@ -22,20 +22,20 @@ from tests.mechanisms.noise_helpers import (
     SUMS,
     Direct,
     FixedSums,
-    gate,
     random_values,
     release,
+    small_gate,
 )
 from tests.mechanisms.run_folder_helpers import DATA, folder, run_steps
 from tests.mechanisms.test_gate import BOTH, Together
 
 
 def test_a_resumed_run_draws_the_same_noise(tmp_path: Path) -> None:
-    whole = run_steps(gate(noise=InsecureTestNoise(4)), 6)
+    whole = run_steps(small_gate(noise=InsecureTestNoise(4)), 6)
     place = folder(tmp_path / "run")
-    run_steps(gate(noise=None, folder=place), 3)
+    run_steps(small_gate(noise=None, folder=place), 3)
     place.close()
-    resumed = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    resumed = small_gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
     again = run_steps(resumed, 6)
     assert all(np.array_equal(a, b) for a, b in zip(whole, again, strict=True))
     assert len(resumed.ledger.events) == 6
@@ -44,14 +44,14 @@ def test_a_resumed_run_draws_the_same_noise(tmp_path: Path) -> None:
 
 def test_a_secure_run_resumes_with_its_key(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", noise=None)
-    first = release(gate(noise=None, folder=place), FIXED, share=0.1)
+    first = release(small_gate(noise=None, folder=place), FIXED, share=0.1)
     place.close()
-    again = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    again = small_gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
     assert np.array_equal(release(again, FIXED, share=0.1), first)
     assert Certificate.from_ledger(again.ledger, 1e-5).status is Status.PROVEN
 
 
-def test_other_data_are_refused(tmp_path: Path) -> None:
+def test_resuming_with_other_data_is_refused(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
     place.close()
     for data in ([], [b"these ratings"], [b"these ratingsthis configuration"], [*DATA, b""]):
@@ -77,17 +77,17 @@ def moved(row: int, column: int) -> FixedSums:
 )
 def test_other_sums_or_queries_are_refused(tmp_path: Path, table: FixedSums, share: float) -> None:
     place = folder(tmp_path / "run")
-    release(gate(noise=None, folder=place), FIXED, share=0.1)
+    release(small_gate(noise=None, folder=place), FIXED, share=0.1)
     place.close()
     place = RunFolder.resume(tmp_path / "run", data=DATA)
     with pytest.raises(NoiseReuse):
-        release(gate(noise=None, folder=place), table, share=share)
+        release(small_gate(noise=None, folder=place), table, share=share)
     assert len(place.ledger.events) == 1
 
 
-def test_an_unfinished_line_is_cut_off(tmp_path: Path) -> None:
+def test_an_unfinished_line_is_dropped(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
-    run_steps(gate(noise=None, folder=place), 2)
+    run_steps(small_gate(noise=None, folder=place), 2)
     place.close()
     journal = tmp_path / "run" / "ledger.jsonl"
     whole = journal.read_bytes()
@@ -99,7 +99,7 @@ def test_an_unfinished_line_is_cut_off(tmp_path: Path) -> None:
         # The event's noise was used, so the ledger has lost it: the run must not go on.
         with pytest.raises(InvalidDocument, match="lost lines"):
             RunFolder.resume(tmp_path / "run", data=DATA)
-        # Without a use its noise was never drawn: the line is cut off and the run goes on.
+        # Without a use its noise was never drawn: the line is dropped and the run goes on.
         journal.write_bytes(whole[:cut])
         uses.write_bytes(b"".join(used.splitlines(keepends=True)[:-1]))
         RunFolder.resume(tmp_path / "run", data=DATA).close()
@@ -107,13 +107,13 @@ def test_an_unfinished_line_is_cut_off(tmp_path: Path) -> None:
         uses.write_bytes(used)
 
 
-def test_a_crash_between_booking_and_binding_is_harmless(tmp_path: Path) -> None:
+def test_a_crash_between_recording_and_binding_is_harmless(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
-    first, second = run_steps(gate(noise=None, folder=place), 2)
+    first, second = run_steps(small_gate(noise=None, folder=place), 2)
     place.close()
     uses = tmp_path / "run" / "uses.jsonl"
     uses.write_bytes(b"".join(uses.read_bytes().splitlines(keepends=True)[:-1]))
-    again = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    again = small_gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
     assert [r.tobytes() for r in run_steps(again, 2)] == [first.tobytes(), second.tobytes()]
     assert len(again.ledger.events) == 2
 
@@ -123,12 +123,12 @@ import sys
 from pathlib import Path
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.run_folder import RunFolder
-from tests.mechanisms.noise_helpers import gate
+from tests.mechanisms.noise_helpers import small_gate
 from tests.mechanisms.run_folder_helpers import DATA, folder, run_steps
 
 path, out = Path(sys.argv[1]), Path(sys.argv[2])
 place = RunFolder.resume(path, data=DATA) if path.exists() else folder(path)
-door = gate(noise=None, folder=place)
+gate = small_gate(noise=None, folder=place)
 publish = Gate.release
 def release(*args, **kwargs):
     result = publish(*args, **kwargs)
@@ -136,14 +136,14 @@ def release(*args, **kwargs):
         stream.write(result.tables[0].tobytes())
     return result
 Gate.release = release
-run_steps(door, 12)
+run_steps(gate, 12)
 print("done")
 """
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment_the_spend_is_never_forgotten(tmp_path: Path) -> None:
-    whole = [result.tobytes() for result in run_steps(gate(noise=InsecureTestNoise(4)), 12)]
+def test_a_run_killed_at_any_moment_keeps_its_recorded_events(tmp_path: Path) -> None:
+    whole = [result.tobytes() for result in run_steps(small_gate(noise=InsecureTestNoise(4)), 12)]
     path, out = tmp_path / "run", tmp_path / "published"
     root = Path(__file__).parent.parent.parent
     random = np.random.default_rng()
@@ -157,7 +157,7 @@ def test_killed_at_any_moment_the_spend_is_never_forgotten(tmp_path: Path) -> No
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        # Wait for the first sign of life in the folder, then kill within the time of a few steps.
+        # Wait for the first published table, then kill within the time of a few steps.
         while child.poll() is None and not out.exists():
             time.sleep(0.001)
         if kills < 15:
@@ -175,40 +175,40 @@ def test_killed_at_any_moment_the_spend_is_never_forgotten(tmp_path: Path) -> No
     assert len(read_journal(path / "ledger.jsonl").events) == 12
 
 
-def test_a_gate_goes_on_in_the_middle(tmp_path: Path) -> None:
+def test_a_gate_resumes_in_the_middle_of_a_run(tmp_path: Path) -> None:
     """Skipped events count towards the budget and keep their addresses."""
-    whole = run_steps(gate(noise=InsecureTestNoise(4)), 6)
+    whole = run_steps(small_gate(noise=InsecureTestNoise(4)), 6)
     place = folder(tmp_path / "run")
-    run_steps(gate(noise=None, folder=place), 4)
+    run_steps(small_gate(noise=None, folder=place), 4)
     place.close()
     place = RunFolder.resume(tmp_path / "run", data=DATA)
-    door = gate(noise=None, folder=place, position=4)
+    gate = small_gate(noise=None, folder=place, position=4)
     values = random_values(SUMS, seed=int(abs(whole[3]).sum()) % 1000)
     table = FixedSums(replace(QUERY, purpose="step 4"), SUMS.exact(values).tables[0])
-    assert np.array_equal(release(door, table, share=0.05), whole[4])
+    assert np.array_equal(release(gate, table, share=0.05), whole[4])
     with pytest.raises(BudgetExceeded):
-        release(door, FIXED, share=0.76)  # 5 × 0.05 are spent
-    release(door, FIXED, share=0.7499)
-    assert len(door.ledger.events) == 6
+        release(gate, FIXED, share=0.76)  # 5 × 0.05 are spent
+    release(gate, FIXED, share=0.7499)
+    assert len(gate.ledger.events) == 6
 
 
 @pytest.mark.parametrize("position", [-1, 5])
-def test_events_that_were_not_booked_cannot_be_skipped(tmp_path: Path, position: int) -> None:
+def test_events_that_were_not_recorded_cannot_be_skipped(tmp_path: Path, position: int) -> None:
     place = folder(tmp_path / "run")
-    run_steps(gate(noise=None, folder=place), 4)
+    run_steps(small_gate(noise=None, folder=place), 4)
     place.close()
     with pytest.raises(NoiseReuse, match="does not have"):
-        gate(
+        small_gate(
             noise=None,
             folder=RunFolder.resume(tmp_path / "run", data=DATA),
             position=position,
         )
 
 
-def test_a_state_is_kept_until_the_run_ends(tmp_path: Path) -> None:
+def test_a_state_is_stored_until_the_run_ends(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
     assert place.read_state() is None
-    run_steps(gate(noise=None, folder=place), 2)
+    run_steps(small_gate(noise=None, folder=place), 2)
     place.save_state(1, b"one\nmore")
     place.save_state(2, b"two")
     place.close()
@@ -223,7 +223,7 @@ def test_a_state_is_kept_until_the_run_ends(tmp_path: Path) -> None:
 
 def test_a_state_that_does_not_fit_the_ledger_is_not_used(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
-    run_steps(gate(noise=None, folder=place), 2)
+    run_steps(small_gate(noise=None, folder=place), 2)
     place.save_state(3, b"from the future")
     assert place.read_state() is None
     place.save_state(2, b"content")
@@ -234,21 +234,23 @@ def test_a_state_that_does_not_fit_the_ledger_is_not_used(tmp_path: Path) -> Non
         assert place.read_state() is None
 
 
-def test_a_joint_release_that_was_cut_off_is_repeated(tmp_path: Path) -> None:
+def test_an_interrupted_joint_release_is_repeated(tmp_path: Path) -> None:
     """A crash after the first of two lines of the ledger, and after both but before their use."""
-    expected = gate(noise=InsecureTestNoise(4)).release(BOTH, Direct(), shares=(0.1, 0.1)).tables
+    expected = (
+        small_gate(noise=InsecureTestNoise(4)).release(BOTH, Direct(), shares=(0.1, 0.1)).tables
+    )
     for lines in (2, 3):  # with the header
         place = folder(tmp_path / f"run-{lines}")
-        gate(noise=None, folder=place).release(BOTH, Direct(), shares=(0.1, 0.1))
+        small_gate(noise=None, folder=place).release(BOTH, Direct(), shares=(0.1, 0.1))
         place.close()
-        for name, kept in (("ledger.jsonl", lines), ("uses.jsonl", 1)):
+        for name, count in (("ledger.jsonl", lines), ("uses.jsonl", 1)):
             file = tmp_path / f"run-{lines}" / name
-            file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:kept]))
+            file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:count]))
         place = RunFolder.resume(tmp_path / f"run-{lines}", data=DATA)
-        door = gate(noise=None, folder=place)
-        again = door.release(BOTH, Direct(), shares=(0.1, 0.1)).tables
+        gate = small_gate(noise=None, folder=place)
+        again = gate.release(BOTH, Direct(), shares=(0.1, 0.1)).tables
         assert all(np.array_equal(a, b) for a, b in zip(again, expected, strict=True))
-        assert len(door.ledger.events) == 2
+        assert len(gate.ledger.events) == 2
         place.close()
         assert len(read_journal(tmp_path / f"run-{lines}" / "ledger.jsonl").events) == 2
 
@@ -256,9 +258,9 @@ def test_a_joint_release_that_was_cut_off_is_repeated(tmp_path: Path) -> None:
 def test_the_noise_of_every_table_is_bound(tmp_path: Path) -> None:
     """Of two tables released together, the second may not change either."""
     place = folder(tmp_path / "run")
-    gate(noise=None, folder=place).release(BOTH, Direct(), shares=(0.1, 0.1))
+    small_gate(noise=None, folder=place).release(BOTH, Direct(), shares=(0.1, 0.1))
     place.close()
     moved_second = Together((BOTH.parts[0], replace(BOTH.parts[1], sums=BOTH.parts[1].sums + 1)))
-    door = gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
+    gate = small_gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
     with pytest.raises(NoiseReuse, match="event 1"):
-        door.release(moved_second, Direct(), shares=(0.1, 0.1))
+        gate.release(moved_second, Direct(), shares=(0.1, 0.1))

@@ -15,8 +15,8 @@ from taciturn.mechanisms.noise import FORMAT as NOISE_FORMAT
 from taciturn.mechanisms.run_folder import RunFolder
 from tests.mechanisms.noise_helpers import (
     FIXED,
-    gate,
     release,
+    small_gate,
 )
 from tests.mechanisms.run_folder_helpers import DATA, folder, run_steps
 
@@ -31,31 +31,31 @@ def test_a_use_is_bound_at_once(tmp_path: Path) -> None:
 
 def test_a_closed_folder_cannot_be_used(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
-    door = gate(noise=None, folder=place)
+    gate = small_gate(noise=None, folder=place)
     place.close()
     resumed = RunFolder.resume(tmp_path / "run", data=DATA)
     with pytest.raises(NoiseReuse, match="was closed"):
-        release(door, FIXED, share=0.1)
-    door.close()  # must not erase what another holder is using
-    assert release(gate(noise=None, folder=resumed), FIXED, share=0.1).size
+        release(gate, FIXED, share=0.1)
+    gate.close()  # must not erase the key that another holder is using
+    assert release(small_gate(noise=None, folder=resumed), FIXED, share=0.1).size
     with pytest.raises(NoiseReuse, match="another run"):
-        gate(noise=None, folder=resumed)
+        small_gate(noise=None, folder=resumed)
 
 
 def test_the_key_is_readable_by_its_owner_only_and_erased(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", noise=None)
-    door = gate(noise=None, folder=place)
-    release(door, FIXED, share=0.1)
+    gate = small_gate(noise=None, folder=place)
+    release(gate, FIXED, share=0.1)
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
     for name in ("key.json", "uses.jsonl", "ledger.jsonl"):
         assert (tmp_path / "run" / name).stat().st_mode & 0o777 == 0o600
     secret = json.loads((tmp_path / "run" / "key.json").read_text())["key"]
     ledger = (tmp_path / "run" / "ledger.jsonl").read_text()
     assert len(secret) == 64 and secret not in ledger
-    with (tmp_path / "run" / "key.json").open("rb") as kept:
-        door.close()
-        assert not any(kept.read())  # overwritten before it was removed
-    door.close()
+    with (tmp_path / "run" / "key.json").open("rb") as stream:
+        gate.close()
+        assert not any(stream.read())  # overwritten before it was removed
+    gate.close()
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["ledger.jsonl"]
     assert (tmp_path / "run" / "ledger.jsonl").read_text() == ledger
     with pytest.raises(NoiseReuse, match="completed"):
@@ -84,7 +84,7 @@ def test_a_failed_creation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     folder(tmp_path / "run").close()
 
 
-def test_a_draft_that_a_kill_left_goes_when_the_run_is_resumed(tmp_path: Path) -> None:
+def test_a_draft_left_by_a_killed_run_is_removed_on_resuming(tmp_path: Path) -> None:
     place = folder(tmp_path / "run")
     before = sorted(file.name for file in place.path.iterdir())
     (place.path / ".0123456789abcdef.tmp").write_text("half a state")
@@ -133,7 +133,7 @@ def test_lines_are_synced_before_noise_is_drawn(
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(type(place._noise), "_integers", draw)
-    release(gate(noise=None, folder=place), FIXED, share=0.1)
+    release(small_gate(noise=None, folder=place), FIXED, share=0.1)
     assert order == ["ledger.jsonl", "uses.jsonl", "noise"]
 
 
@@ -157,7 +157,7 @@ def test_another_noise_format_is_refused(tmp_path: Path) -> None:
 
 def test_a_run_folder_can_be_certified(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", noise=None)
-    run_steps(gate(noise=None, folder=place), 2)
+    run_steps(small_gate(noise=None, folder=place), 2)
     assert read_ledger(tmp_path / "run") == place.ledger
 
 
@@ -165,7 +165,7 @@ def test_a_run_folder_can_be_certified(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\n", b"{}\n", b"[]\n", b"\xff\n", b'{"a"\n'])
 def test_damaged_files_are_refused(tmp_path: Path, name: str, content: bytes) -> None:
     place = folder(tmp_path / "run")
-    run_steps(gate(noise=None, folder=place), 1)
+    run_steps(small_gate(noise=None, folder=place), 1)
     place.close()
     (tmp_path / "run" / name).write_bytes(content)
     with pytest.raises((InvalidDocument, NoiseReuse)):
@@ -174,19 +174,19 @@ def test_damaged_files_are_refused(tmp_path: Path, name: str, content: bytes) ->
 
 @pytest.mark.parametrize("room", [0, 10])
 def test_a_full_disk_releases_nothing(tmp_path: Path, room: int) -> None:
-    """A limit on file sizes lets a line begin and not end, as a full disk does."""
+    """A limit on file sizes truncates a line, as a full disk does."""
     place = folder(tmp_path / "run")
-    door = gate(noise=None, folder=place)
+    gate = small_gate(noise=None, folder=place)
     journal = tmp_path / "run" / "ledger.jsonl"
     before = journal.read_bytes()
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + room, limits[1]))
     try:
         with pytest.raises(OutputError, match="cannot write"):
-            release(door, FIXED, share=0.1)
+            release(gate, FIXED, share=0.1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert door.ledger.events == ()
+    assert gate.ledger.events == ()
     assert journal.read_bytes() == before
-    release(door, FIXED, share=0.1)
+    release(gate, FIXED, share=0.1)
     assert len(read_journal(journal).events) == 1

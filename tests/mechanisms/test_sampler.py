@@ -1,7 +1,7 @@
-"""The sampler: its table meets the proof's conditions, its point masses the proven bound.
+"""The compiled sampler: conditions of its proof, a reference in Python, statistical tests.
 
 The statistical tests draw fresh secure noise. Each rejects a correct sampler with probability at
-most 1e-7; there are fewer than a hundred, so a false alarm comes once in 100,000 runs of this file.
+most 1e-7; there are fewer than a hundred, so the false-positive rate of this file is below 1e-5.
 """
 
 import itertools
@@ -9,6 +9,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -27,7 +28,7 @@ LAYERS = 512
 FIRST_EDGE = float.fromhex("0x1.ee08aaaebb3efp+1")
 LOG_TWO = float.fromhex("0x1.62e42fefa39efp-1")
 CHAIN = 0x5E2D58D8B3BCDF1A  # ⌊2^64/e⌋
-FALSE_ALARM = 1e-7
+FALSE_POSITIVE_RATE = 1e-7
 
 with mpmath.workdps(50):
     assert int(mpmath.floor(mpmath.exp(-1) * 2**64)) == CHAIN
@@ -68,7 +69,7 @@ def test_the_table_meets_the_conditions_with_the_stated_margins(layers: Layers) 
     """Section 2 of the proof; the margins are those it states."""
     table, begins, target = layers.table, layers.begins, layers.target
     with mpmath.workdps(50):
-        # The layers reach the top, and beyond its width each lies above the curve.
+        # The layers cover the top, and beyond its width each lies above the curve.
         assert begins[LAYERS] - 1 > 5.9e-5
         assert min(begins[i] / target(table.width[i]) - 1 for i in range(1, LAYERS)) > 5.9e-5
         # Plain acceptance is right.
@@ -83,13 +84,13 @@ def test_the_table_meets_the_conditions_with_the_stated_margins(layers: Layers) 
         assert all(height > 1e-3 * top for height, top in zip(heights, begins[1:], strict=True))
 
 
-def test_exponential_is_accurate() -> None:
+def test_the_exponential_is_accurate() -> None:
     with mpmath.workdps(30):
         for w in np.concatenate([np.linspace(0, 1, 500), np.linspace(1, 40, 500), [1e-300, 0.0]]):
             assert abs(_core.exp_minus(w) / mpmath.exp(-mpmath.mpf(w)) - 1) < 5e-16
 
 
-def test_edges_are_what_their_script_writes() -> None:
+def test_the_edges_equal_the_output_of_their_script() -> None:
     script = ROOT / "cpp" / "ziggurat_edges.py"
     result = subprocess.run(
         [sys.executable, str(script)], capture_output=True, check=True, timeout=120
@@ -97,7 +98,7 @@ def test_edges_are_what_their_script_writes() -> None:
     assert result.stdout == (ROOT / "cpp" / "ziggurat_edges.inc").read_bytes()
 
 
-def test_tail_constant() -> None:
+def test_the_tail_beyond_14_sigma_is_below_its_constant() -> None:
     """P(|k| > 14σ) with the boundary rounded inwards at the smallest scale."""
     with mpmath.workdps(30):
         assert mpmath.erfc((14 - 2.0**-20) / mpmath.sqrt(2)) < sampler.TAIL * 0.99
@@ -105,7 +106,7 @@ def test_tail_constant() -> None:
 
 @pytest.mark.parametrize("sigma", SCALES)
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100_003])
-def test_portable_path_draws_the_same_integers(sigma: float, count: int) -> None:
+def test_the_portable_path_draws_the_same_integers(sigma: float, count: int) -> None:
     words = np.random.default_rng(count).integers(0, 2**64, 2 * count + 64, np.uint64)
     table = _core.Ziggurat(sigma)
     fast, slow = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -121,7 +122,7 @@ def crafted(layer: int, uniform: int, negative: bool = False) -> int:
 def test_rare_branches_agree_with_the_reference(scale: float) -> None:
     """Words made to fall on seams: no magnitude, biased fractions, the tail, the top layer."""
     table = _core.Ziggurat(scale)
-    special = [crafted(layer, 0, negative) for layer in range(LAYERS) for negative in (0, 1)]
+    special = [crafted(layer, 0, negative) for layer in range(LAYERS) for negative in (False, True)]
     for layer in range(LAYERS):
         width = table.width[layer]
         for k in (1, table.inside[layer], table.inside[layer] + 1, width - 1):
@@ -136,7 +137,7 @@ def test_rare_branches_agree_with_the_reference(scale: float) -> None:
 
 
 def reference_draws(table: _core.Ziggurat, words: np.ndarray, count: int) -> list[int]:
-    """The slow obvious sampler: one draw after the other, in Python integers."""
+    """Slow, obvious sampler: one draw after the other, in Python integers."""
     stream = iter(words[count:].tolist())
     widths, inside, lower, height = table.width, table.inside, table.lower, table.height
     drawn = []
@@ -200,7 +201,7 @@ def test_ordinary_draws_agree_with_the_reference(scale: float) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_far_tail_agrees_with_the_reference(seed: int) -> None:
-    """Words made to reach cells up to 112 and beyond, with zero words and chains at their seam."""
+    """Words that lead to cells up to 112 and beyond, with zero words and chains at their seam."""
     random = np.random.default_rng(seed)
     table = _core.Ziggurat(2.0**20 * (1 + seed))
     far = int(table.width[0]) - 1  # a proposal of layer 0 that stands for the tail
@@ -231,12 +232,13 @@ def test_the_far_tail_agrees_with_the_reference(seed: int) -> None:
 
 def test_output_is_written_in_place_or_not_at_all() -> None:
     table, words = _core.Ziggurat(2.0**20), np.arange(100, dtype=np.uint64) << np.uint64(40)
-    for out in (np.zeros(10, np.int32), np.zeros(10), np.zeros(20, np.int64)[::2]):
+    wrong: list[Any] = [np.zeros(10, np.int32), np.zeros(10), np.zeros(20, np.int64)[::2]]
+    for out in wrong:
         with pytest.raises(TypeError):
             table.fill(words, out)
 
 
-def test_too_few_words_are_noticed() -> None:
+def test_too_few_words_are_reported() -> None:
     table = _core.Ziggurat(2.0**20)
     words = np.full(4, crafted(LAYERS - 1, 2**52 - 1), dtype=np.uint64)  # all need a second word
     out = np.zeros(4, np.int64)
@@ -270,7 +272,7 @@ def drawn() -> np.ndarray:
     return np.stack([noise._integers(table, **address).copy() for address in addresses])
 
 
-def test_moments(drawn: np.ndarray) -> None:
+def test_the_moments_are_those_of_a_normal_distribution(drawn: np.ndarray) -> None:
     z = drawn.reshape(-1) / SIGMA
     # Standardised by the exact variances of the sample moments of a standard normal.
     moments = {1: (0, 1), 2: (1, 2), 3: (0, 15), 4: (3, 96), 6: (15, 10170)}
@@ -279,74 +281,77 @@ def test_moments(drawn: np.ndarray) -> None:
         assert abs(score) < 8  # beyond 1e-7 even for the heavier-tailed sixth moment
 
 
-def test_distribution_on_the_grid(drawn: np.ndarray) -> None:
+def test_the_distribution_on_the_grid_is_normal(drawn: np.ndarray) -> None:
     edges = np.rint(stats.norm.ppf(np.linspace(0, 1, 1001)[1:-1]) * SIGMA).astype(np.int64)
     counts = np.bincount(np.searchsorted(edges, drawn.reshape(-1)), minlength=1000)
     # searchsorted puts k = edge into the bin below: the bin ends at edge + 1/2.
     upper = stats.norm.cdf((edges + 0.5) / SIGMA)
     expected = np.diff(np.concatenate([[0], upper, [1]])) * drawn.size
-    assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM
+    assert stats.chisquare(counts, expected).pvalue > FALSE_POSITIVE_RATE
 
 
-def test_tails(drawn: np.ndarray) -> None:
+def test_the_tails_have_their_probabilities(drawn: np.ndarray) -> None:
     """Counts beyond 3 to 5 σ, where the tail's own code draws."""
     for bound in (3.0, 3.8, 3.9, 4.2, 5.0):
         count = int(np.count_nonzero(np.abs(drawn) > bound * SIGMA))
         probability = 2 * stats.norm.sf(bound)
-        assert stats.binomtest(count, drawn.size, probability).pvalue > FALSE_ALARM
+        assert stats.binomtest(count, drawn.size, probability).pvalue > FALSE_POSITIVE_RATE
 
 
 def test_low_bits_have_no_pattern(drawn: np.ndarray) -> None:
     flat = drawn.reshape(-1)
     for modulus in (2, 3, 16, 257):
         counts = np.bincount(flat % modulus, minlength=modulus)
-        assert stats.chisquare(counts).pvalue > FALSE_ALARM
+        assert stats.chisquare(counts).pvalue > FALSE_POSITIVE_RATE
 
 
-def test_signs_are_fair(drawn: np.ndarray) -> None:
+def test_both_signs_are_equally_likely(drawn: np.ndarray) -> None:
     positive = int(np.count_nonzero(drawn > 0))
     nonzero = int(np.count_nonzero(drawn))
-    assert stats.binomtest(positive, nonzero).pvalue > FALSE_ALARM
+    assert stats.binomtest(positive, nonzero).pvalue > FALSE_POSITIVE_RATE
 
 
 def test_addresses_and_neighbours_are_uncorrelated(drawn: np.ndarray) -> None:
     z = drawn / SIGMA
-    limit = stats.norm.isf(FALSE_ALARM / 2)
+    bound = stats.norm.isf(FALSE_POSITIVE_RATE / 2)
     for first, second in itertools.combinations(range(len(z)), 2):
-        assert abs(np.mean(z[first] * z[second])) * math.sqrt(z.shape[1]) < limit + 1
+        assert abs(np.mean(z[first] * z[second])) * math.sqrt(z.shape[1]) < bound + 1
     flat = z.reshape(-1)
     for lag in (1, 2, 8, 64):
-        assert abs(np.mean(flat[:-lag] * flat[lag:])) * math.sqrt(flat.size) < limit + 1
+        assert abs(np.mean(flat[:-lag] * flat[lag:])) * math.sqrt(flat.size) < bound + 1
 
 
-def test_agrees_with_an_exact_sampler() -> None:
+def test_the_sampler_agrees_with_an_exact_sampler() -> None:
     """OpenDP's discrete Gaussian, drawn by exact rational arithmetic, in a two-sample test."""
     dp.enable_features("contrib")
     count = 30_000
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
     theirs = np.array(dp.m.make_gaussian(*space, scale=SIGMA)([0] * count))
     ours = SecureNoise()._integers(_core.Ziggurat(SIGMA), event=0, block=0, count=count)
-    assert stats.ks_2samp(ours, theirs).pvalue > FALSE_ALARM
+    assert stats.ks_2samp(ours, theirs).pvalue > FALSE_POSITIVE_RATE
     both = np.concatenate([ours, theirs])
     bins = np.searchsorted(np.quantile(both, np.linspace(0, 1, 51)[1:-1]), both)
     table = np.stack([np.bincount(part, minlength=50) for part in np.split(bins, [count])])
-    assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
+    assert stats.chi2_contingency(table).pvalue > FALSE_POSITIVE_RATE
 
 
 def test_a_biased_sampler_would_be_caught(drawn: np.ndarray) -> None:
     """The tests above have power: noise 1 % too small, a missing tail, a missing low bit."""
     shrunk = np.rint(drawn * 0.99).astype(np.int64)
-    for test in (test_moments, test_distribution_on_the_grid):
+    for test in (
+        test_the_moments_are_those_of_a_normal_distribution,
+        test_the_distribution_on_the_grid_is_normal,
+    ):
         with pytest.raises(AssertionError):
             test(shrunk)
     with pytest.raises(AssertionError):
-        test_tails(np.clip(drawn, -3.86 * SIGMA, 3.86 * SIGMA))
+        test_the_tails_have_their_probabilities(np.clip(drawn, -3.86 * SIGMA, 3.86 * SIGMA))
     even = drawn - drawn % 2
     with pytest.raises(AssertionError):
         test_low_bits_have_no_pattern(even)
 
 
-def test_source_fills_any_count() -> None:
+def test_a_noise_source_fills_any_count() -> None:
     noise, table = InsecureTestNoise(1), _core.Ziggurat(SIGMA)
     for count in (0, 1, 5, 70_000, 300_000):
         assert noise._integers(table, event=1, block=2, count=count).shape == (count,)

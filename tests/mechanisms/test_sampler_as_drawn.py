@@ -1,15 +1,16 @@
 """Exact probabilities of the compiled sampler, observed one decision at a time.
 
-Nothing here repeats the theory. `Observed` feeds chosen words to the compiled loop and sees what it
-does with each: which words it turns away, what it draws again afterwards, where each comparison
-changes from yes to no. From these decisions follow, in rational arithmetic, the probability of
-every layer and of single integers. They must lie within the γ that a ledger charges.
+`Observed` feeds chosen words to the compiled loop and observes its decisions: the words it rejects,
+the words it draws instead, the threshold of each comparison. The probabilities of layers and of
+single integers follow from these decisions in rational arithmetic, without the theory of the proof.
+They must lie within the γ that a ledger charges.
 """
 
 import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 
 import mpmath
 import numpy as np
@@ -31,7 +32,7 @@ from taciturn.solvers.als.solver import AlsSolver
 LAYERS = 512
 SCALES = [2.0**20, 1234567.891, 1.9 * 2**27, math.pi * 2**30, 2.0**34, 1.37 * 2**41, 2.0**48]
 WORD, UNIFORM = 2**64, 2**52
-FALSE_ALARM = 1e-9
+FALSE_POSITIVE_RATE = 1e-9
 
 
 def word(layer: int, uniform: int, negative: bool = False) -> int:
@@ -55,7 +56,7 @@ class Observed:
         self._others = [word(1, plain)] * (self._out.size - 1)
 
     def draw(self, *words: int) -> tuple[int, int] | None:
-        """Return the integer drawn and the number of words it took, None if they ran out."""
+        """Integer drawn and the number of words used; None if there were too few."""
         first = [*self._others[: self._place], words[0], *self._others[self._place :]]
         given = np.array([*first, *words[1:]], np.uint64)
         used = self.table.fill(given, self._out, portable=self.portable)
@@ -76,14 +77,14 @@ class Observed:
         return drawn is not None and drawn[1] == len(words)
 
     def uniform_for(self, layer: int, magnitude: int) -> int:
-        """Return a uniform that proposes the magnitude and is not turned away."""
+        """A uniform that proposes the magnitude and is not rejected."""
         width = self.widths[layer]
         return -(-(magnitude * UNIFORM + UNIFORM % width) // width)
 
     def redraws_within(self, layer: int) -> bool:
         """True if a uniform that would bias its layer is drawn again in the same layer.
 
-        The word turned away is positive, the next one negative and of another layer.
+        The rejected word is positive, the next one negative and of another layer.
         """
         other = (layer + LAYERS // 2) % LAYERS
         both = self.widths[layer], self.widths[other]
@@ -98,8 +99,13 @@ class Observed:
         assert drawn is not None and drawn[0] in (within, -elsewhere)
         return drawn[0] == within
 
+    @cached_property
+    def chances(self) -> list[Fraction]:
+        """Layer probabilities, observed once."""
+        return self.layer_probabilities()
+
     def layer_probabilities(self) -> list[Fraction]:
-        """Return the chance that a proposal which is not turned away comes from each layer."""
+        """Probability of each layer, given that the proposal is not rejected."""
         chances = []
         for layer, width in enumerate(self.widths):
             chance = Fraction(1, LAYERS)
@@ -110,13 +116,13 @@ class Observed:
         return [chance / total for chance in chances]
 
     def proposals(self, layer: int, magnitude: int) -> int:
-        """Return the number of uniforms that propose a magnitude and are not turned away."""
+        """Number of uniforms that propose a magnitude and are not rejected."""
         width = self.widths[layer]
         first = magnitude * UNIFORM + UNIFORM % width
         return -(-(magnitude + 1) * UNIFORM // width) - -(-first // width)
 
     def mass(self, magnitude: int) -> Fraction:
-        """Return the chance that one attempt proposes and accepts +magnitude."""
+        """Probability that one attempt proposes and accepts +magnitude."""
         table, total = self.table, Fraction(0)
         for layer, chance in enumerate(self.chances):
             width = self.widths[layer]
@@ -126,8 +132,8 @@ class Observed:
             accept = Fraction(1)
             if self.draw(first) != (magnitude, 1):
                 accept = Fraction(self.threshold(first), WORD)
-            kept = width * (UNIFORM // width)
-            total += chance / 2 * Fraction(self.proposals(layer, magnitude), kept) * accept
+            accepted = width * (UNIFORM // width)
+            total += chance / 2 * Fraction(self.proposals(layer, magnitude), accepted) * accept
         return total + (self.tail_mass(magnitude) if magnitude >= table.tail_start else 0)
 
     def tail_mass(self, magnitude: int) -> Fraction:
@@ -146,10 +152,10 @@ class Observed:
             done = (0, *cell_words, chosen, *[0] * link)
             accept *= Fraction(self.threshold(first, *done, after=(0,) * (links - link - 1)), WORD)
         proposed = Fraction(self.widths[0] - int(table.tail_start), self.widths[0])
-        return self.chances[0] / 2 * proposed * accept / cell_size / 2 ** (cell + 1)
+        return self.chances[0] / 2 * proposed * accept / cell_size / (2 << cell)
 
     def links(self, first: int, *words: int) -> int:
-        """Return the number of words that decide whether a proposal in the tail survives."""
+        """Number of words that decide whether a proposal in the tail is accepted."""
         drawn = self.draw(first, 0, *words, *[0] * 400)
         assert drawn is not None
         return drawn[1] - len(words) - 2
@@ -162,9 +168,7 @@ class Observed:
 )
 def observed(request: pytest.FixtureRequest) -> Observed:
     sigma, portable = request.param
-    found = Observed(sigma, portable, place=0 if portable else SCALES.index(sigma) % 8)
-    found.chances = found.layer_probabilities()
-    return found
+    return Observed(sigma, portable, place=0 if portable else SCALES.index(sigma) % 8)
 
 
 def test_every_layer_is_drawn_equally_often(observed: Observed) -> None:
@@ -173,8 +177,8 @@ def test_every_layer_is_drawn_equally_often(observed: Observed) -> None:
 
 
 @pytest.mark.parametrize("place", range(8))
-def test_every_lane_of_the_vector_path_decides_alike(place: int) -> None:
-    """Zeros of both signs, the ends of plain acceptance, biased uniforms: as the portable path."""
+def test_every_lane_of_the_vector_path_agrees_with_the_portable_path(place: int) -> None:
+    """Zeros of both signs, the ends of plain acceptance, biased uniforms."""
     vector, portable = Observed(1.37 * 2**41, place=place), Observed(1.37 * 2**41, portable=True)
     for layer in range(0, LAYERS, 5):
         inside, width = int(vector.table.inside[layer]), vector.widths[layer]
@@ -186,8 +190,8 @@ def test_every_lane_of_the_vector_path_decides_alike(place: int) -> None:
                 assert vector.draw(*words) == portable.draw(*words)
 
 
-def test_uniforms_are_turned_away_just_below_the_bound(observed: Observed) -> None:
-    """The uniforms u with u·W mod 2^52 below 2^52 mod W, as many as 2^52 mod W, and no others."""
+def test_uniforms_are_rejected_just_below_the_bound(observed: Observed) -> None:
+    """Exactly the 2^52 mod W uniforms u with u·W mod 2^52 below 2^52 mod W are rejected."""
     for layer in (*range(0, LAYERS, 17), LAYERS - 1):
         width = observed.widths[layer]
         bound, common = UNIFORM % width, math.gcd(width, UNIFORM)
@@ -199,19 +203,19 @@ def test_uniforms_are_turned_away_just_below_the_bound(observed: Observed) -> No
             (remainder // common * inverse) % (UNIFORM // common)
             for remainder in (bound - common, bound)
         )
-        for uniform, is_kept in ((last, False), (first, True)):
-            assert (uniform * width % UNIFORM < bound) != is_kept
+        for uniform, is_accepted in ((last, False), (first, True)):
+            assert (uniform * width % UNIFORM < bound) != is_accepted
             magnitude = uniform * width >> 52
             if magnitude == 0 or magnitude > observed.table.inside[layer]:
                 continue
             drawn = observed.draw(word(layer, uniform))
-            assert drawn == ((magnitude, 1) if is_kept else None)
+            assert drawn == ((magnitude, 1) if is_accepted else None)
         for magnitude in (0, 1, width // 2, width - 1):
             assert observed.proposals(layer, magnitude) == UNIFORM // width
 
 
-def test_what_is_rejected_later_starts_anew(observed: Observed) -> None:
-    """A negative zero, a level above the curve and a failed tail: the next word decides it all."""
+def test_the_sampler_starts_anew_after_a_rejection(observed: Observed) -> None:
+    """After a negative zero, a level above the curve and a rejection in the tail."""
     top = int(observed.table.width[300]) - 1
     tail = word(0, observed.uniform_for(0, int(observed.table.tail_start)))
     again = word(500, observed.uniform_for(500, 777))
@@ -228,7 +232,7 @@ def test_what_is_rejected_later_starts_anew(observed: Observed) -> None:
 def test_a_place_in_the_tail_is_drawn_again_within_its_cell(observed: Observed) -> None:
     cell_size, start = int(observed.table.tail_cell), int(observed.table.tail_start)
     tail = word(0, observed.uniform_for(0, start))
-    assert WORD % cell_size  # some words are turned away, the word 0 among them
+    assert WORD % cell_size  # some words are rejected, the word 0 among them
     chosen = -(-(5 * WORD + WORD % cell_size) // cell_size)
     for cell in (0, 3):
         links = observed.links(tail, 1 << cell, chosen)
@@ -252,16 +256,16 @@ def test_point_masses_are_within_the_error_that_is_charged(observed: Observed) -
             ideal = (mpmath.erfc(ends[0]) - mpmath.erfc(ends[1])) / 2
             mass = observed.mass(k)
             ratios[k] = mpmath.mpf(mass.numerator) / mass.denominator / ideal
-        # Every ratio is that of the accepted attempts; between two, it cancels.
-        spread = float(max(ratios.values()) / min(ratios.values()) - 1)
-    assert spread <= 2 * sampler.relative_error(sigma), spread
+        # Every ratio has the probability of acceptance as a factor; between two, it cancels.
+        difference = float(max(ratios.values()) / min(ratios.values()) - 1)
+    assert difference <= 2 * sampler.relative_error(sigma), difference
 
 
 LARGE = [2.0**44, 2.0**48]
 
 
 @pytest.mark.parametrize("sigma", LARGE)
-def test_layers_have_their_share_of_draws(sigma: float) -> None:
+def test_layers_are_drawn_with_their_probabilities(sigma: float) -> None:
     """χ² over the magnitudes between the ends of layers, where large scales used to be biased."""
     table, count = _core.Ziggurat(sigma), 4_000_000
     noise = SecureNoise()
@@ -272,13 +276,13 @@ def test_layers_have_their_share_of_draws(sigma: float) -> None:
     counts = np.bincount(np.searchsorted(ends, np.abs(drawn), side="right"))
     below = 2 * stats.norm.cdf((ends - 0.5) / sigma) - 1
     expected = np.diff(np.concatenate([[0], below, [1]])) * drawn.size
-    assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM
+    assert stats.chisquare(counts, expected).pvalue > FALSE_POSITIVE_RATE
     square = np.mean((drawn / sigma) ** 2)
-    assert abs(square - 1) < stats.norm.isf(FALSE_ALARM / 2) * math.sqrt(2 / count)
+    assert abs(square - 1) < stats.norm.isf(FALSE_POSITIVE_RATE / 2) * math.sqrt(2 / count)
 
 
 @pytest.mark.parametrize("sigma", [2.0**20, *LARGE])
-def test_the_tail_has_its_shape(sigma: float) -> None:
+def test_the_tail_has_the_shape_of_a_normal_distribution(sigma: float) -> None:
     """χ² over cells and their halves, of draws whose first word proposes the tail."""
     table, count = _core.Ziggurat(sigma), 400_000
     start, cell, width = int(table.tail_start), int(table.tail_cell), int(table.width[0])
@@ -294,13 +298,13 @@ def test_the_tail_has_its_shape(sigma: float) -> None:
     counts = np.bincount(np.searchsorted(ends, far, side="right"), minlength=ends.size + 1)
     beyond = stats.norm.sf((np.concatenate([[start], ends]) - 0.5) / sigma)
     expected = -np.diff(np.append(beyond, 0)) / beyond[0] * far.size
-    assert stats.chisquare(counts, expected).pvalue > FALSE_ALARM
+    assert stats.chisquare(counts, expected).pvalue > FALSE_POSITIVE_RATE
     signs = int(np.count_nonzero(drawn > 0))
-    assert stats.binomtest(signs, count).pvalue > FALSE_ALARM
+    assert stats.binomtest(signs, count).pvalue > FALSE_POSITIVE_RATE
 
 
 def test_the_observer_sees_a_layer_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop as it was: the exact test then finds the error that it had, not γ."""
+    """If a rejection drew a new layer, the observed error would be far above γ."""
     observed = Observed(2.0**48)
     monkeypatch.setattr(Observed, "redraws_within", lambda self, layer: False)
     chances = observed.layer_probabilities()
@@ -309,8 +313,8 @@ def test_the_observer_sees_a_layer_drawn_anew(monkeypatch: pytest.MonkeyPatch) -
     assert 1e-5 < max(abs(chance * LAYERS - 1) for chance in smaller) < 2e-5
 
 
-def test_what_the_bias_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ε that is proven of a training under `value` had a new layer been drawn."""
+def test_a_layer_drawn_anew_would_cost_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proven ε of a training under `value` if a rejection drew a new layer."""
     monkeypatch.setattr(Observed, "redraws_within", lambda self, layer: False)
     scales: list[float] = []
     original = Gate.plan

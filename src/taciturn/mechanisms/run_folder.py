@@ -68,7 +68,11 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: str | Path, *, data: list[bytes | memoryview], noise: NoiseSource | None = None
+        cls,
+        path: str | Path,
+        *,
+        data: Sequence[bytes | memoryview],
+        noise: NoiseSource | None = None,
     ) -> "RunFolder":
         """Create a new folder for a fresh noise source; an existing folder is refused.
 
@@ -107,7 +111,7 @@ class RunFolder:
         return cls(path, locks[0], ledger, noise, {}, start)
 
     @classmethod
-    def resume(cls, path: str | Path, *, data: list[bytes | memoryview]) -> "RunFolder":
+    def resume(cls, path: str | Path, *, data: Sequence[bytes | memoryview]) -> "RunFolder":
         """Open the folder of an interrupted run on the same data and configuration."""
         path = Path(path).absolute()
         if not path.is_dir():
@@ -225,7 +229,7 @@ def _lock(path: Path) -> int:
     return handle
 
 
-def _read_key(path: Path, run: str, data: list[bytes | memoryview]) -> tuple[NoiseSource, int]:
+def _read_key(path: Path, run: str, data: Sequence[bytes | memoryview]) -> tuple[NoiseSource, int]:
     """Noise source and secret seed from a run folder."""
     file = path / "key.json"
     completed = NoiseReuse(
