@@ -36,14 +36,14 @@ def check_text(ratings: Ratings) -> None:
 
 def check_structure(ratings: Ratings) -> None:
     assert ratings.user_ids.is_sorted() and ratings.item_ids.is_sorted()
-    for side, other in ((ratings.by_user, ratings.by_item), (ratings.by_item, ratings.by_user)):
-        assert side.starts[0] == 0 and side.starts[-1] == len(ratings)
-        for begin, end in zip(side.starts[:-1], side.starts[1:], strict=True):
-            assert (np.diff(side.columns[begin:end]) > 0).all()
-        for array in (side.starts, side.columns, side.codes):
+    for rows, other in ((ratings.by_user, ratings.by_item), (ratings.by_item, ratings.by_user)):
+        assert rows.starts[0] == 0 and rows.starts[-1] == len(ratings)
+        for begin, end in zip(rows.starts[:-1], rows.starts[1:], strict=True):
+            assert (np.diff(rows.columns[begin:end]) > 0).all()
+        for array in (rows.starts, rows.columns, rows.codes):
             assert not array.flags.writeable
-        shape = side.starts.size - 1, other.starts.size - 1
-        mine = sparse.csr_array((side.codes + 1.0, side.columns, side.starts), shape=shape)
+        shape = rows.starts.size - 1, other.starts.size - 1
+        mine = sparse.csr_array((rows.codes + 1.0, rows.columns, rows.starts), shape=shape)
         theirs = sparse.csr_array(
             (other.codes + 1.0, other.columns, other.starts), shape=shape[::-1]
         )

@@ -1,4 +1,4 @@
-"""Downloads against a real HTTP server on this machine, serving a real archive."""
+"""Downloads from a local HTTP server that serves a small archive."""
 
 import hashlib
 import http.server
@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +49,7 @@ class Server:
     content: bytes = CONTENT
     ranges: bool = True
     status: int = 200
-    cut_after: list[int] = field(default_factory=list)  # bytes after which each answer breaks off
+    break_after: list[int] = field(default_factory=list)  # bytes after which each response ends
     asked: list[str | None] = field(default_factory=list)
 
 
@@ -73,8 +74,8 @@ def server() -> Iterator[Server]:
             self.send_response(206 if begin else 200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            if state.cut_after:
-                self.wfile.write(body[: state.cut_after.pop(0)])
+            if state.break_after:
+                self.wfile.write(body[: state.break_after.pop(0)])
                 self.connection.close()
             else:
                 self.wfile.write(body)
@@ -91,12 +92,12 @@ def server() -> Iterator[Server]:
         thread.join()
 
 
-def fetch(server: Server, target: Path, **options: object) -> None:
-    options = {"checksums": CHECKSUMS, "pause": 0.0} | options
-    download(f"{server.url}/ml-1m.zip", target, **options)
+def fetch(server: Server, target: Path, **options: Any) -> None:
+    defaults: dict[str, Any] = {"checksums": CHECKSUMS, "pause": 0.0}
+    download(f"{server.url}/ml-1m.zip", target, **(defaults | options))
 
 
-def test_success(server: Server, tmp_path: Path) -> None:
+def test_a_download_is_complete_and_reports_progress(server: Server, tmp_path: Path) -> None:
     steps: list[tuple[int, int | None]] = []
     target = tmp_path / "deep" / "er" / "ml-1m.zip"
     fetch(server, target, progress=lambda done, total: steps.append((done, total)))
@@ -105,15 +106,15 @@ def test_success(server: Server, tmp_path: Path) -> None:
     assert steps[-1] == (len(CONTENT), len(CONTENT))
 
 
-def test_interrupted_then_resumed_within_one_call(server: Server, tmp_path: Path) -> None:
-    server.cut_after = [1000, 500]
+def test_an_interrupted_download_is_resumed_within_one_call(server: Server, tmp_path: Path) -> None:
+    server.break_after = [1000, 500]
     fetch(server, tmp_path / "a.zip")
     assert (tmp_path / "a.zip").read_bytes() == CONTENT
     assert server.asked == [None, "bytes=1000-", "bytes=1500-"]
 
 
-def test_interrupted_then_resumed_by_the_next_call(server: Server, tmp_path: Path) -> None:
-    server.cut_after = [1000] + [0] * (module.ATTEMPTS - 1)
+def test_an_interrupted_download_resumes_in_the_next_call(server: Server, tmp_path: Path) -> None:
+    server.break_after = [1000] + [0] * (module.ATTEMPTS - 1)
     with pytest.raises(DownloadFailed, match="try again"):
         fetch(server, tmp_path / "a.zip")
     assert not (tmp_path / "a.zip").exists()
@@ -125,19 +126,19 @@ def test_interrupted_then_resumed_by_the_next_call(server: Server, tmp_path: Pat
 
 def test_a_server_without_ranges_starts_anew(server: Server, tmp_path: Path) -> None:
     server.ranges = False
-    server.cut_after = [1000]
+    server.break_after = [1000]
     fetch(server, tmp_path / "a.zip")
     assert (tmp_path / "a.zip").read_bytes() == CONTENT
 
 
-def test_everything_was_there_already(server: Server, tmp_path: Path) -> None:
+def test_a_complete_partial_file_is_used(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.zip.part").write_bytes(CONTENT)
     fetch(server, tmp_path / "a.zip")
     assert (tmp_path / "a.zip").read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("algorithm", ["md5", "sha256"])
-def test_wrong_checksum_keeps_nothing(server: Server, tmp_path: Path, algorithm: str) -> None:
+def test_a_wrong_checksum_leaves_no_file(server: Server, tmp_path: Path, algorithm: str) -> None:
     server.content = CONTENT[:-1] + b"?"
     with pytest.raises(DownloadFailed, match=f"{algorithm} checksum"):
         fetch(server, tmp_path / "a.zip", checksums={algorithm: CHECKSUMS[algorithm]})
@@ -145,14 +146,14 @@ def test_wrong_checksum_keeps_nothing(server: Server, tmp_path: Path, algorithm:
 
 
 @pytest.mark.parametrize("status", [403, 404, 410])
-def test_refused(server: Server, tmp_path: Path, status: int) -> None:
+def test_a_refusal_is_not_retried(server: Server, tmp_path: Path, status: int) -> None:
     server.status = status
     with pytest.raises(DownloadFailed, match=f"answered {status}"):
         fetch(server, tmp_path / "a.zip")
     assert list(tmp_path.iterdir()) == [] and len(server.asked) == 1
 
 
-def test_server_trouble_is_tried_again(server: Server, tmp_path: Path) -> None:
+def test_a_server_error_is_retried(server: Server, tmp_path: Path) -> None:
     server.status = 503
     with pytest.raises(DownloadFailed, match="could not be fetched"):
         fetch(server, tmp_path / "a.zip")
@@ -169,7 +170,7 @@ def test_an_invalid_url_is_refused(tmp_path: Path) -> None:
         fetch(Server(url="foo"), tmp_path / "a.zip")
 
 
-def test_disk_full(server: Server, tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error(server: Server, tmp_path: Path) -> None:
     (tmp_path / "a.zip.part").symlink_to("/dev/full")
     with pytest.raises(OutputError, match="No space left on device; make room"):
         fetch(server, tmp_path / "a.zip")
@@ -222,12 +223,12 @@ def test_the_data_folder_comes_first(
     assert mirror.asked == []
 
 
-def test_get_at_the_command_line(
+def test_the_command_line_downloads_a_set(
     server: Server, taciturn: Command, real_set: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """The real MovieLens 1M archive through the real command, with its official checksum."""
     server.content = real_set("ml-1m.zip").read_bytes()
-    server.cut_after = [2_000_000]
+    server.break_after = [2_000_000]
     environment = {name: value for name, value in os.environ.items() if name != "TACITURN_DATA"}
     environment |= {"TACITURN_MIRROR": server.url, "TACITURN_CACHE": str(tmp_path / "cache")}
     result = taciturn("data", "get", "ml-1m", "--json", env=environment)

@@ -9,10 +9,11 @@ from taciturn.data import load
 from taciturn.data.id_lists import with_universe
 from taciturn.errors import InvalidDocument
 from taciturn.solvers.als.solver import AlsSolver
+from tests.narrow import present
 from tests.solvers.helpers import BUDGET, random_ratings
 
 
-def test_ratings_stay_and_rows_come() -> None:
+def test_lists_add_rows_and_change_no_ratings() -> None:
     ratings = random_ratings(3, users=8, items=6)
     users, items = list(range(-3, 20)), [*range(200, 90, -1)]
     wide = with_universe(ratings, users=users, items=pl.Series(items, dtype=pl.Int32))
@@ -47,16 +48,16 @@ def test_bad_lists_are_refused_and_name_no_id(users: list[int], words: str) -> N
     assert not any(character.isdigit() for character in str(error.value))
 
 
-def test_those_without_ratings_get_profiles_like_any_other() -> None:
+def test_users_and_items_without_ratings_get_profiles() -> None:
     ratings = with_universe(random_ratings(3, users=8, items=6), users=range(40), items=range(300))
     for unit in Unit:
         fit = AlsSolver(unit=unit, factors=2, iterations=2).fit(ratings, BUDGET)
-        assert fit.owner_model.items.factors.shape[0] == 300
-        assert np.isfinite(fit.owner_model.items.factors).all()
-    assert len(fit.owner_model.users.ids) == 40
+        factors = present(fit.owner_model.items).factors
+        assert factors.shape[0] == 300 and np.isfinite(factors).all()
+    assert len(present(fit.owner_model.users).ids) == 40
 
 
-def test_the_list_decides_what_ids_are() -> None:
+def test_the_list_determines_the_type_of_ids() -> None:
     """Neighbours get the same ids in the same order, whatever ids one user has."""
     listed = ["1", "2", "10", "012", "abc"]
     plain = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [1, 2, 10], "rating": [5.0, 3.0, 1.0]})
@@ -66,8 +67,8 @@ def test_the_list_decides_what_ids_are() -> None:
     assert found[0].item_ids.equals(found[1].item_ids) and found[0].item_ids.dtype == pl.String
     wanted = plain.with_columns(pl.col("item_id").cast(pl.String)).sort("user_id", "item_id")
     for each in found:
-        kept = each.to_frame().filter(pl.col("user_id") != 9)
-        assert kept.cast({"rating": pl.Float64}).equals(wanted)
+        rest = each.to_frame().filter(pl.col("user_id") != 9)
+        assert rest.cast({"rating": pl.Float64}).equals(wanted)
     numbers = with_universe(load(datasets[0], scale="1:5:1"), items=range(20))
     assert numbers.item_ids.dtype == pl.Int64
 

@@ -1,7 +1,7 @@
 """Files that differ by one row give the same training input for all other users.
 
-Each test runs `taciturn train` twice, on two files that are neighbours under a unit, and looks at
-what the solver and the held-out evaluation were given. Ids, their types and order, the split and
+Each test runs `taciturn train` twice, on two files that are neighbours under a unit, and compares
+the input of the solver and of the held-out evaluation. Ids, their types and order, the split and
 the ratings of all other users must not depend on the row that differs.
 """
 
@@ -48,11 +48,9 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
             seen.append(ratings)
             raise Stop
 
-        original = taciturn.training.train.random_split
-
         def split(*args: Any) -> Any:
-            seen.append(original(*args)[1])
-            return original(*args)
+            seen.append(random_split(*args)[1])
+            return random_split(*args)
 
         monkeypatch.setattr(BiasSolver, "fit", fit)
         monkeypatch.setattr(taciturn.training.train, "random_split", split)
@@ -84,7 +82,8 @@ def others(ratings: Any, user: str, item: str | None) -> pl.DataFrame:
     mine = pl.col("user_id").cast(pl.String) == user
     if item is not None:
         mine &= pl.col("item_id").cast(pl.String) == item
-    return ratings.to_frame().filter(~mine)
+    frame: pl.DataFrame = ratings.to_frame()
+    return frame.filter(~mine)
 
 
 def assert_same(datasets: list[tuple[Any, Any]], user: str, item: str | None) -> None:
@@ -157,7 +156,7 @@ def test_another_value_changes_no_other(given: Any, tmp_path: Path, odd: str, pl
 
 @pytest.mark.parametrize("blank", ["", ",,", "7,,5", ",7,5", "7,8,", "NA,7,5"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_row_that_lacks_something_changes_no_other(given: Any, blank: str, place: int) -> None:
+def test_an_incomplete_row_changes_no_other(given: Any, blank: str, place: int) -> None:
     """Such rows are dropped. A blank line before the first rating is refused."""
     if (blank, place) == ("", 0):
         place = 1
@@ -214,7 +213,7 @@ def test_stray_quotes_in_a_column_that_is_not_read_swallow_no_rows(tmp_path: Pat
 
 
 @pytest.mark.parametrize("first", ["1,2,3,x;5;3", "rating;item;4", "a b|c;7;3", "u::v;7;3"])
-def test_a_first_rating_decides_nothing(tmp_path: Path, first: str) -> None:
+def test_the_first_rating_does_not_determine_the_format(tmp_path: Path, first: str) -> None:
     """Without a header the separator must be declared: the first line is a user's rating."""
     file = tmp_path / "plain.txt"
     rows = [";".join(row) for row in lines()]
@@ -227,14 +226,14 @@ def test_a_first_rating_decides_nothing(tmp_path: Path, first: str) -> None:
     found = []
     for text in ([first, *rows], rows):
         file.write_text("\n".join(text) + "\n")
-        options = {"separator": ";", "header": False, "outside": "clip"}
+        options: dict[str, Any] = {"separator": ";", "header": False, "outside": "clip"}
         ratings = load(file, scale="1:5", **options)
         user, item, _ = first.split(";")
         found.append(others(ratings, user, item))
     assert found[0].equals(found[1])
 
 
-def test_leading_zeros_make_another_user(given: Any) -> None:
+def test_ids_with_and_without_leading_zeros_are_different_users(given: Any) -> None:
     """7 and 007 are two users."""
     rows = [*lines(), ("007", "3", "5"), ("7.0", "3", "1")]
     train, _ = given("zeros", joined(rows))
@@ -242,7 +241,7 @@ def test_leading_zeros_make_another_user(given: Any) -> None:
     assert train.user_ids.dtype == train.item_ids.dtype == pl.String
 
 
-def test_item_ids_are_numbers_where_that_is_declared(given: Any, tmp_path: Path) -> None:
+def test_item_ids_are_numbers_if_declared(given: Any, tmp_path: Path) -> None:
     """By an option, or by a public list of numbers; user ids stay text."""
     for options in (
         ["--item-id-type", "int"],
@@ -254,7 +253,7 @@ def test_item_ids_are_numbers_where_that_is_declared(given: Any, tmp_path: Path)
 
 
 @pytest.mark.parametrize("odd", ["007", "3.0", "abc", "9999999999999999999999"])
-def test_a_declared_number_that_is_none_is_refused(odd: str, tmp_path: Path) -> None:
+def test_an_id_that_is_not_the_declared_number_is_refused(odd: str, tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text("\n".join(["user_id,item_id,rating", *joined(lines()), f"1,{odd},5"]) + "\n")
     command = ["train", str(file), "--scale", "1:5", "--epsilon", "1", "--item-id-type", "int"]

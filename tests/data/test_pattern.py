@@ -18,7 +18,7 @@ STARTS, COLUMNS, WIDTH = np.array([0, 2, 2, 5]), np.array([1, 3, 0, 1, 2], dtype
 
 
 def build(**change: Any) -> Pattern:
-    facts = {"starts": STARTS, "columns": COLUMNS, "width": WIDTH}
+    facts: dict[str, Any] = {"starts": STARTS, "columns": COLUMNS, "width": WIDTH}
     return Pattern(**(facts | change))
 
 
@@ -35,7 +35,7 @@ def test_a_pattern_holds_the_pairs_it_was_built_from(seed: int, rows: int, width
     """Empty rows are allowed at the start, at the end and in between."""
     rated = np.random.default_rng(seed).random((rows, width)) < 0.3
     starts = np.concatenate([[0], np.cumsum(rated.sum(axis=1))])
-    pattern = Pattern(starts, np.nonzero(rated)[1], width)
+    pattern = build(starts=starts, columns=np.nonzero(rated)[1], width=width)
     assert np.array_equal(pattern.ones().toarray() == 1, rated)
     assert pattern.starts.dtype == np.int64 and pattern.columns.dtype == np.int32
 
@@ -70,7 +70,7 @@ def test_columns_beyond_the_counterparts_are_refused(bad: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [[1, 1, 0, 1, 2], [1, 3, 0, 2, 2], [3, 1, 0, 1, 2], [0] * 5])
-def test_a_pair_that_comes_twice_is_refused(columns: list[int]) -> None:
+def test_a_repeated_pair_is_refused(columns: list[int]) -> None:
     """Unsorted columns are refused too: they could contain a repeated pair."""
     with pytest.raises(InvalidParameter, match="twice"):
         build(columns=np.array(columns))
@@ -78,7 +78,7 @@ def test_a_pair_that_comes_twice_is_refused(columns: list[int]) -> None:
 
 def test_arrays_that_are_not_integers_are_refused() -> None:
     for name in ("starts", "columns"):
-        values = {"starts": STARTS, "columns": COLUMNS}[name]
+        values: Any = {"starts": STARTS, "columns": COLUMNS}[name]
         for bad in (values.astype(np.float64), values.tolist(), values > 0):
             with pytest.raises(InvalidParameter, match=f"{name} must be an array of integers"):
                 build(**{name: bad})

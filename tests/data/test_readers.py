@@ -1,4 +1,4 @@
-"""Readers: the same ratings from every format."""
+"""Readers give the same ratings for every format."""
 
 import bz2
 import gzip
@@ -29,7 +29,7 @@ from tests.data.helpers import (
 
 @pytest.mark.parametrize("separator", [",", "\t", ";", "|", " ", "::"])
 @pytest.mark.parametrize("header", [True, False])
-def test_text_with_any_separator(tmp_path: Path, separator: str, header: bool) -> None:
+def test_text_with_any_separator_is_read(tmp_path: Path, separator: str, header: bool) -> None:
     file = tmp_path / "ratings.txt"
     file.write_text(text(separator, header))
     if header:
@@ -37,7 +37,7 @@ def test_text_with_any_separator(tmp_path: Path, separator: str, header: bool) -
     check_text(load(str(file), scale="1:5:1", separator=separator, header=header))
 
 
-def test_compressed_text(tmp_path: Path) -> None:
+def test_compressed_text_is_read(tmp_path: Path) -> None:
     content = text(",").encode()
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(content))
     (tmp_path / "a.csv.bz2").write_bytes(bz2.compress(content))
@@ -57,14 +57,14 @@ ZSTANDARD = bytes.fromhex(
 )
 
 
-def test_windows_lines_quotes_and_byte_order_mark(tmp_path: Path) -> None:
+def test_windows_lines_quotes_and_byte_order_mark_are_read(tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     quoted = text(",").replace("user_id", '"user_id"').replace("\n", "\r\n")
     file.write_bytes(b"\xef\xbb\xbf" + quoted.encode())
     check_text(load(file, scale="1:5"))
 
 
-def test_parquet_files_folders_and_globs(tmp_path: Path) -> None:
+def test_parquet_files_folders_and_globs_are_read(tmp_path: Path) -> None:
     FRAME[:2].write_parquet(tmp_path / "a.parquet")
     (tmp_path / "more").mkdir()
     FRAME[2:].write_parquet(tmp_path / "more" / "b.parquet")
@@ -74,7 +74,7 @@ def test_parquet_files_folders_and_globs(tmp_path: Path) -> None:
     check(load(f"{tmp_path}/**/*.parquet", scale="1:5"))
 
 
-def test_frames_and_arrays() -> None:
+def test_frames_and_arrays_are_read() -> None:
     import pandas as pd
     import pyarrow as pa
 
@@ -100,7 +100,7 @@ def test_frames_and_arrays() -> None:
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array])
-def test_sparse_matrices(kind: Any) -> None:
+def test_sparse_matrices_are_read(kind: Any) -> None:
     matrix = kind((VALUES, (USERS, ITEMS)), shape=(4, 31))
     check(load(matrix, scale="1:5"))
 
@@ -146,9 +146,15 @@ def test_columns_can_be_named() -> None:
     for bad in ("user", "user=", "user=who,user=what", ""):
         with pytest.raises(InvalidParameter):
             load(frame, scale="1:5", columns=bad)
-    for bad in ({"user": "nobody"}, {"person": "who"}, columns | {"user": "what"}, {}):
+    wrong: tuple[dict[str, str], ...] = (
+        {"user": "absent"},
+        {"customer": "who"},
+        columns | {"user": "what"},
+        {},
+    )
+    for names in wrong:
         with pytest.raises(TaciturnError):
-            load(frame, scale="1:5", columns=bad)
+            load(frame, scale="1:5", columns=names)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +175,7 @@ def test_ids_keep_their_type(ids: list[Any], expected: Any) -> None:
     check_structure(ratings)
 
 
-def test_ids_that_turn_into_text_late_are_text(tmp_path: Path) -> None:
+def test_ids_are_text_if_only_the_last_is_not_a_number(tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     rows = [f"{n},{n % 7},3" for n in range(20_000)] + ["abc,x,3"]
     file.write_text("user,item,rating\n" + "\n".join(rows))
@@ -178,7 +184,7 @@ def test_ids_that_turn_into_text_late_are_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_long_input_comes_in_pieces() -> None:
+def test_long_input_is_read_in_pieces() -> None:
     """More rows than one piece, with ids far apart and with text ids."""
     count = 2_500_000
     random = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """Splits: every rating is in exactly one part, and a seed always gives the same split."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from taciturn.data.splits import (
 )
 from taciturn.data.synthetic import PRESETS, SyntheticSize, synthetic_ratings
 from taciturn.errors import InvalidParameter
+from tests.narrow import present
 
 RATINGS = synthetic_ratings("10k")
 
@@ -33,7 +35,7 @@ def check_partition(whole: Ratings, train: Ratings, test: Ratings) -> None:
 
 
 @pytest.mark.parametrize("split", [random_split, stratified_split])
-def test_fractions(split: Callable[..., tuple[Ratings, Ratings]]) -> None:
+def test_a_split_holds_out_its_fraction(split: Callable[..., tuple[Ratings, Ratings]]) -> None:
     train, test = split(RATINGS, 0.2, seed=3)
     check_partition(RATINGS, train, test)
     # For the random split 8 standard errors; the stratified one rounds down for each user.
@@ -59,7 +61,7 @@ def test_removing_a_rating_moves_no_other() -> None:
 
 
 def test_coins_are_fair_and_independent() -> None:
-    """Across ratings of one user, of one item, and across seeds; 6 standard errors each."""
+    """Across ratings of one user, of one item, and across seeds: 6 standard errors each."""
     first, second = (_uniform(RATINGS, seed) for seed in (0, 1))
     count = len(RATINGS)
     assert abs(first.mean() - 0.5) < 6 * np.sqrt(1 / 12 / count)
@@ -95,7 +97,7 @@ def test_last_ratings_are_left_out() -> None:
     train, test = leave_last_out(ratings)
     check_partition(ratings, train, test)
     assert {(u, i) for u, i, _ in pairs(test)} == {(1, 1), (2, 2)}
-    assert sorted(test.timestamps.tolist()) == [6, 30]
+    assert sorted(present(test.timestamps).tolist()) == [6, 30]
     two = leave_last_out(ratings, 2)[1]
     assert {(u, i) for u, i, _ in pairs(two)} == {(1, 1), (1, 3)}
     with pytest.raises(InvalidParameter, match="timestamps"):
@@ -116,11 +118,13 @@ def test_bad_fractions_are_refused(fraction: float) -> None:
             split(RATINGS, fraction)
 
 
-def test_bad_folds_seeds_and_tiny_sets() -> None:
-    for folds in (0, 1, 2.5):
+def test_bad_folds_bad_seeds_and_tiny_sets_are_refused() -> None:
+    bad_folds: tuple[Any, ...] = (0, 1, 2.5)
+    for folds in bad_folds:
         with pytest.raises(InvalidParameter):
             next(k_fold(RATINGS, folds))
-    for seed in (-1, 1.5, True, 2**64):
+    bad_seeds: tuple[Any, ...] = (-1, 1.5, True, 2**64)
+    for seed in bad_seeds:
         with pytest.raises(InvalidParameter, match="seed"):
             random_split(RATINGS, 0.1, seed)
     with pytest.raises(InvalidParameter, match="one side empty"):
@@ -151,10 +155,10 @@ def test_synthetic_ratings_look_like_real_ones(name: str) -> None:
     assert abs(len(ratings) / size.ratings - 1) < 0.15
     counts = np.sort(np.diff(ratings.by_item.starts))[::-1]
     top = counts[: len(counts) // 10].sum() / counts.sum()
-    assert 0.25 < top < 0.6  # the tenth most popular items have a good part of all ratings
+    assert 0.25 < top < 0.6  # share of ratings of the most popular tenth of the items
     shares = np.bincount(ratings.by_user.codes, minlength=5) / len(ratings)
     assert shares.min() > 0.01 and shares.argmax() in (2, 3)
-    # Low rank plus noise: item means explain some of it, but not all.
+    # Low rank plus noise: item means explain a part of the variance.
     values = ratings.values()
     means = np.bincount(ratings.by_user.columns, values) / np.maximum(
         np.bincount(ratings.by_user.columns), 1
@@ -171,6 +175,6 @@ def test_synthetic_ratings_look_like_real_ones(name: str) -> None:
         SyntheticSize(users=10, items=10, ratings=100),
     ],
 )
-def test_impossible_sizes(size: SyntheticSize | str) -> None:
+def test_impossible_sizes_are_refused(size: SyntheticSize | str) -> None:
     with pytest.raises(InvalidParameter):
         synthetic_ratings(size)

@@ -1,4 +1,4 @@
-"""Neighbouring datasets on a grid, and how far a query's tables move between them."""
+"""Neighbouring datasets on a grid, and the distance between their query answers."""
 
 from fractions import Fraction
 from typing import Any
@@ -35,7 +35,7 @@ def pass_view(ratings: Ratings, grid: ValueGrid) -> ValueView:
 
 
 def values_of(ratings: Ratings, view: ValueView, steps: Steps) -> GridValues:
-    """Any steps in the place of the ratings, in the order of a view."""
+    """Given steps instead of the ratings, in the order of a view."""
     return GridValues(view=view, pattern=ratings.pattern.along(view.axis), steps=steps)
 
 
@@ -53,7 +53,7 @@ def chosen_values(ratings: Ratings, view: ValueView, table: Steps) -> GridValues
 
 
 def squared_ratios(spec: RatingQuery, one: GridValues, other: GridValues) -> list[Fraction]:
-    """For each table, the square of its change over that of its sensitivity, exactly."""
+    """Exact squared ratio of change to sensitivity for each table."""
     tables = spec.exact(one).tables, spec.exact(other).tables
     return [
         Fraction(sum(int(part) ** 2 for part in (first - second).flat))
@@ -63,12 +63,12 @@ def squared_ratios(spec: RatingQuery, one: GridValues, other: GridValues) -> lis
 
 
 def largest_ratio(spec: RatingQuery, one: GridValues, other: GridValues) -> Fraction:
-    """The largest of the tables' squared ratios; above 1 the bound is violated."""
+    """Largest squared ratio of all tables; above 1 a bound is violated."""
     return max(squared_ratios(spec, one, other))
 
 
 def assert_bounded(spec: RatingQuery, one: GridValues, other: GridValues) -> None:
-    """Check everything that the queries of a spec promise of two neighbouring datasets."""
+    """Check sensitivity, coordinates and magnitude of every query on two neighbouring datasets."""
     assert largest_ratio(spec, one, other) <= 1
     answers = spec.exact(one), spec.exact(other)
     assert all(answer.private is None for answer in answers)
@@ -81,7 +81,7 @@ def assert_bounded(spec: RatingQuery, one: GridValues, other: GridValues) -> Non
 
 
 class LongFeatures(AxisFeatures):
-    """A planted error: features are as long as the rows, neither divided nor clipped."""
+    """Planted bug: features are as long as the rows, neither divided nor clipped."""
 
     def __init__(self, rows: Floats, shrink: Floats, base: Floats, unit: float = 1.0) -> None:
         super().__init__(rows, shrink, base, unit)
@@ -90,7 +90,7 @@ class LongFeatures(AxisFeatures):
 
 
 def same_tables(one: Any, other: Any) -> bool:
-    """Whether two answers have the same tables."""
+    """True if two answers have the same tables."""
     return all(
         np.array_equal(first, second)
         for first, second in zip(one.tables, other.tables, strict=True)
@@ -133,7 +133,7 @@ def user_totals(items: int, grid: ValueGrid = GRIDS[0]) -> UserTotals:
 
 @st.composite
 def rated(draw: st.DrawFn) -> tuple[Ratings, GridValues]:
-    """Draw ratings of a few users, who have none, one, some or very many; values of any size."""
+    """Ratings of a few users with 0 to 300 ratings each, and values of any size."""
     users, items = draw(st.integers(2, 5)), draw(st.sampled_from([1, 2, 5, 30, 300]))
     random = np.random.default_rng(draw(st.integers(0, 2**32)))
     counts = draw(st.lists(st.sampled_from([0, 1, 2, 7, 100, 300]), min_size=users, max_size=users))

@@ -55,7 +55,7 @@ def every_query() -> list[RatingQuery]:
 
 
 @pytest.mark.parametrize("threads", [None, 1, 3])
-def test_answers_are_those_of_the_query(threads: int | None) -> None:
+def test_answers_equal_those_of_the_query(threads: int | None) -> None:
     executor = LocalExecutor(RATINGS, threads)
     for spec in every_query():
         expected = spec.exact(on_grid(RATINGS, spec.view))
@@ -97,7 +97,7 @@ def test_every_rating_is_read_in_the_order_of_users() -> None:
     assert np.array_equal(LocalExecutor(RATINGS).every_value(), RATINGS.values())
 
 
-def test_nothing_of_the_ratings_is_shown() -> None:
+def test_the_repr_of_an_executor_shows_no_ratings() -> None:
     executor = LocalExecutor(RATINGS)
     executor.values(BY_USER)
     assert repr(executor) == str(executor) == "LocalExecutor()"

@@ -1,4 +1,4 @@
-"""User-level sums and totals against slow and obvious references, and what they refuse."""
+"""User-level sums and totals: slow references and refused input."""
 
 import math
 import warnings
@@ -71,7 +71,7 @@ def test_totals_match_the_reference(some: tuple[Ratings, GridValues]) -> None:
     found = user_totals(ratings.shape[1], grid).exact(values).tables
     expected = (each * ONE for each in slow_totals(ratings, values.steps, grid))
     items, of_users = (np.abs(one - two) for one, two in zip(found, expected, strict=True))
-    # A weight loses less than a step; a mean another, as the values it is taken of do.
+    # A weight is rounded by less than a step; so are the values, and their mean once more.
     users = ratings.shape[0]
     assert items.max() <= users
     assert of_users[0, 0] == 0 and of_users.max() <= 2 * users
@@ -82,7 +82,7 @@ def slow_sums(
 ) -> tuple[Floats, Floats, float, float]:
     """The three tables in rating units, user by user.
 
-    The last number is how far rounded features may move a prediction, relative to 2^−14.
+    The last number bounds the change of a prediction by rounded features, relative to 2^−14.
     """
     low, high, step = grid.lowest, grid.highest, 2.0**grid.exponent
     beyond = math.ceil(grid.range / 2)
@@ -146,7 +146,7 @@ def test_sums_match_the_reference(
 
 
 def test_errors_on_the_grid_match_exactly() -> None:
-    """One item at the mean, users who stay at it: errors are the negative values themselves."""
+    """One item and all users at the mean: errors are the negative centred values."""
     ratings = every_pair(3, 1)
     items = ReleasedItems(
         rows=np.zeros((1, 2)), regularization=np.array([1e12, 1.0]), constant=0.5, mean=1.0
@@ -161,8 +161,8 @@ def test_errors_on_the_grid_match_exactly() -> None:
 
 
 @pytest.mark.parametrize("size", [0.99e29, 3e29, 1e200, np.inf, np.nan])
-def test_no_solved_row_is_an_error(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long one user's row is: an exception, or a warning, would depend on their ratings."""
+def test_a_very_long_user_row_raises_no_error(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception or a warning would depend on the ratings of one user."""
     ratings, width = every_pair(4, 3), 200
     items = random_items(np.random.default_rng(0), 3, width)
 
@@ -213,9 +213,10 @@ def test_bad_input_is_refused() -> None:
         UserTotals(items=3, view=along_items.view)
     with pytest.raises(InvalidParameter, match="along the users"):
         UserSums(purpose="test", errors=ErrorPass(along_items.view, first=1), items=items)
-    for threshold in (0, -3, 1.5, True):
+    bad_thresholds: tuple[Any, ...] = (0, -3, 1.5, True)
+    for threshold in bad_thresholds:
         with pytest.raises(InvalidParameter, match="threshold"):
-            user_sums(items, threshold)  # type: ignore[arg-type]
+            user_sums(items, threshold)
     for count in (2, 4):
         with pytest.raises(InvalidParameter, match="items"):
             user_sums(random_items(random, count, 2)).exact(on_grid(ratings, user_view()))
@@ -257,4 +258,4 @@ def test_too_many_users_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     solver.plan(every_pair(3, 3), budget)
     for begin in (solver.plan, solver.fit):
         with pytest.raises(InvalidParameter, match="users"):
-            begin(every_pair(4, 3), budget)  # type: ignore[operator]
+            begin(every_pair(4, 3), budget)

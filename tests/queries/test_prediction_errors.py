@@ -1,4 +1,4 @@
-"""The fused pass: exact, the same everywhere, and never more sensitive than recorded."""
+"""The fused pass is exact, does not depend on threads or instructions, and keeps its bound."""
 
 import math
 from typing import Any
@@ -31,7 +31,7 @@ Both = tuple[AxisFeatures, AxisFeatures]
 
 def random_features(ratings: Ratings, width: int, seed: int = 0, length: float = 2.0) -> Both:
     random = np.random.default_rng(seed)
-    return tuple(  # type: ignore[return-value]
+    users, items = (
         AxisFeatures(
             random.normal(size=(count, width)) * length / math.sqrt(width),
             random.uniform(0.2, 1, size=count),
@@ -39,6 +39,7 @@ def random_features(ratings: Ratings, width: int, seed: int = 0, length: float =
         )
         for count in ratings.shape
     )
+    return users, items
 
 
 def sums(
@@ -93,7 +94,7 @@ def test_the_pass_matches_the_reference(
 @pytest.mark.parametrize("length", [2.0, 6.0, 12.0, 1000.0])
 @pytest.mark.parametrize("threshold", [None, 5, 300])
 @pytest.mark.parametrize("portable", [False, True])
-def test_errors_far_beyond_the_scale_are_exact_too(
+def test_errors_far_beyond_the_scale_are_exact(
     length: float, threshold: int | None, portable: bool
 ) -> None:
     """Few, most or all errors are too large for the usual sums, or clipped."""
@@ -137,7 +138,7 @@ def test_threads_and_instructions_change_nothing(shape: tuple[int, int], width: 
 @pytest.mark.parametrize("levels", [64, 8192])
 @pytest.mark.parametrize("shape", [(3000, 2), (2, 3000), (60, 50), (2000, 1900)])
 def test_long_rows_at_the_extremes_do_not_overflow(shape: tuple[int, int], levels: int) -> None:
-    """Every feature row as long as it can be, every error as large: 32 bits would not do."""
+    """Longest feature rows and largest errors: sums exceed 32 bits."""
     ratings = random_ratings(0, *shape, density=1.0)
     grid = ValueGrid.for_scale(1, 5, levels)
     both = [
@@ -177,7 +178,7 @@ def test_one_value_never_moves_more_than_recorded(
         assert np.count_nonzero(change.any(axis=1)) <= 1
 
 
-def test_the_worst_case_reaches_the_bound() -> None:
+def test_the_worst_case_attains_the_bound() -> None:
     ratings = random_ratings(1, users=5, items=4)
     both = [
         AxisFeatures(np.eye(count, 7) * 9, np.ones(count), np.zeros(count))
@@ -194,8 +195,8 @@ def test_the_worst_case_reaches_the_bound() -> None:
 
 
 @pytest.mark.parametrize("threshold", [1, 20, 40])
-def test_the_worst_case_reaches_the_bound_of_clipped_errors(threshold: int) -> None:
-    """From as far below a prediction in the middle to as far above it, or the whole range."""
+def test_the_worst_case_attains_the_bound_of_clipped_errors(threshold: int) -> None:
+    """From the lowest to the highest value, with the prediction in the middle."""
     ratings = random_ratings(1, users=5, items=4)
     middle = (GRID.lowest + GRID.highest) / 2 * 2.0**GRID.exponent
     users, items = (
@@ -226,7 +227,7 @@ def test_packed_rows_keep_their_norm(seed: int, width: int, size: float, portabl
     grid = FeatureGrid(bits=NORM.bit_length() - 1)
     assert grid.bound == NORM and grid.fits(out.astype(np.int32)).all()
     assert not out[:, width:].any()
-    # The same as the features' grid makes of them, but for the last bit of a norm.
+    # Equal to the rounding of the feature grid, except for the last bit of a norm.
     expected = grid.quantise(rows * shrink[:, None])
     assert abs(out[:, :width] - expected).max() <= 1
     other = np.empty_like(out)
@@ -305,7 +306,7 @@ def call_kernel(
     width: int,
     portable: bool = False,
 ) -> np.ndarray:
-    """Call the kernel itself, which has to guard its memory; sums by item, and rows beyond."""
+    """Sums by item from the kernel itself, followed by rows that it must not touch."""
     pattern, (users, items) = ratings.pattern.by_user, both
     around = np.zeros((len(items) + 4, width), dtype=np.int64)
     _core.error_sums(
@@ -331,7 +332,7 @@ def call_kernel(
 
 
 @pytest.mark.parametrize("width", [5, 18, 40, 130, 150])
-def test_padding_that_is_not_zero_goes_nowhere(width: int) -> None:
+def test_padding_that_is_not_zero_changes_no_sum(width: int) -> None:
     ratings = random_ratings(3, users=30, items=20)
     both = random_features(ratings, width)
     padded = both[0].packed.copy()

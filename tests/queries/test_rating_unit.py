@@ -1,4 +1,4 @@
-"""Tables under unit `rating`: one rating more or less never moves them more than recorded."""
+"""Query answers under unit `rating`: adding or removing one rating keeps the recorded bound."""
 
 import math
 from fractions import Fraction
@@ -70,9 +70,9 @@ shapes = st.tuples(st.integers(1, 6), st.integers(1, 6))
 
 @st.composite
 def neighbours(draw: st.DrawFn) -> tuple[Ratings, GridValues, GridValues]:
-    """Draw values of a rating pattern with and without one rating; the ratings with it come first.
+    """Ratings, their values, and the values without one of the ratings.
 
-    Values are on the grid or not; users, items and all may be without ratings.
+    Values may be off the grid. Users and items may have no ratings.
     """
     shape, grid = draw(shapes), draw(st.sampled_from(GRIDS))
     count = math.prod(shape)
@@ -149,7 +149,7 @@ def test_totals_do_not_depend_on_the_order_of_values(shape: tuple[int, int]) -> 
     assert same_tables(*found)
 
 
-def test_values_in_parts_of_the_largest() -> None:
+def test_scaled_powers_are_fractions_of_the_largest_value() -> None:
     for grid in GRIDS:
         ends = np.array([-(2**31), grid.lowest, 0, grid.highest, 2**31 - 1], dtype=np.int32)
         first, second = scaled_powers(ends, grid)
@@ -166,7 +166,7 @@ def worst_case(
 ) -> tuple[PredictionErrorSums, GridValues, GridValues]:
     """A spec, and values with and without a rating far from its prediction.
 
-    Features are at their longest, predictions the lowest there are, the value the highest.
+    Features have the maximum norm; predictions are at the lowest end, the value at the highest.
     """
     ratings = every_pair(*shape)
     both = [
@@ -180,21 +180,21 @@ def worst_case(
 
 @pytest.mark.parametrize("shape", [(4, 3), (3, 4)])
 @pytest.mark.parametrize("threshold", [None, 1, 50])
-def test_the_worst_case_reaches_the_bounds(threshold: int | None, shape: tuple[int, int]) -> None:
+def test_the_worst_case_attains_the_bounds(threshold: int | None, shape: tuple[int, int]) -> None:
     case = worst_case(threshold, shape)
     assert squared_ratios(*case) == [1, 1, 1]
     assert_bounded(*case)
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-def test_the_worst_case_reaches_the_bounds_of_totals(grid: ValueGrid) -> None:
+def test_the_worst_case_attains_the_bounds_of_totals(grid: ValueGrid) -> None:
     ratings = every_pair(4, 3)
     end, view = max(grid.lowest, grid.highest, key=abs), pass_view(ratings, grid)
     one, other = (
         constant_values(some, view, end) for some in (ratings, ratings.select(np.arange(12) != 5))
     )
     users, items, totals = squared_ratios(RatingTotals(shape=(4, 3), view=view), one, other)
-    # The last is √2, rounded up.
+    # The bound of the last table is √2, rounded up.
     assert users == items == 1 and 1 - 1e-14 < totals <= 1
 
 
@@ -221,7 +221,7 @@ def test_weighted_features_predict_the_same() -> None:
     assert not short.packed.flags.writeable and np.array_equal(short.base, users.base)
     values = on_grid(ratings, pass_view(ratings, GRID))
     one, other = (sums([each, items]).tables(values).users for each in (users, short))
-    # Items' features do not change, so that only errors can: by a step at most.
+    # Item features do not change; each error changes by at most one step.
     assert np.abs(one - other).max() <= ratings.shape[1] * NORM
     nothing = users.weighted(np.zeros(9, dtype=np.int64), 26)
     assert not nothing.packed.any() and np.isfinite(nothing.lines(1, 1)).all()
@@ -243,9 +243,10 @@ def test_threads_and_instructions_change_nothing(shape: tuple[int, int]) -> None
 def test_bad_input_is_refused() -> None:
     ratings = every_pair(4, 3)
     both = random_features((4, 3), 2, np.random.default_rng(0))
-    for threshold in (0, -3, 1.5, True):
+    bad_thresholds: tuple[Any, ...] = (0, -3, 1.5, True)
+    for threshold in bad_thresholds:
         with pytest.raises(InvalidParameter, match="threshold"):
-            sums(both, threshold)  # type: ignore[arg-type]
+            sums(both, threshold)
     users, items = both
     errors = ErrorPass(ValueView(grid=GRID, axis=Axis.ITEMS))
     with pytest.raises(InvalidParameter, match="longer axis"):

@@ -1,4 +1,6 @@
-"""Sums of clipped residuals: exact, bounded, and the bound is reached."""
+"""Sums of clipped residuals are exact, and their sensitivity bound is tight."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,13 +53,13 @@ def exact(spec: ClippedSums | ResidualTotal, values: GridValues) -> np.ndarray:
     width=st.integers(1, 5),
     data=st.data(),
 )
-def test_neighbouring_datasets_never_differ_by_more(
+def test_neighbouring_datasets_never_differ_by_more_than_recorded(
     seed: int, threshold: int, width: int, data: st.DataObject
 ) -> None:
     random = np.random.default_rng(seed)
     ratings = random_ratings(seed, users=6, items=4)
     pairs = len(ratings)
-    # Values and predictions beyond the grid too: the bound holds whatever comes in.
+    # Values and predictions beyond the grid too: the bound holds for any input.
     steps, predictions = random.integers(-400, 400, (2, pairs)).astype(np.int32)
     residuals = residuals_of(ratings, predictions, threshold)
     table = clipped_sums(residuals, random.normal(size=(6, width)))
@@ -74,7 +76,7 @@ def test_neighbouring_datasets_never_differ_by_more(
         assert exact(spec, values).shape == query.shape and query.unit is Unit.VALUE
 
 
-def test_the_bounds_are_reached() -> None:
+def test_the_worst_case_attains_the_bounds() -> None:
     """A value goes from far below its prediction to far above it, along a feature of length 1."""
     ratings = random_ratings(0, users=6, items=4)
     predictions = np.zeros(len(ratings), dtype=np.int32)
@@ -88,7 +90,7 @@ def test_the_bounds_are_reached() -> None:
     values, other = with_third(GRID.lowest), with_third(GRID.highest)
     for threshold, most in ((50, 100), (GRID.range, GRID.range)):
         table = clipped_sums(residuals_of(ratings, predictions, threshold), np.ones((6, 1)))
-        moved = np.linalg.norm((exact(table, values) - exact(table, other)).astype(float))
+        moved = float(np.linalg.norm((exact(table, values) - exact(table, other)).astype(float)))
         assert moved == table.queries[0].sensitivity == most * FEATURES.bound
     for power, value, most in ((1, GRID.highest, 100), (2, 0, 50**2)):
         other = with_third(value)
@@ -118,7 +120,7 @@ def test_sums_and_totals_match_the_reference() -> None:
         )
 
 
-def test_values_stay_as_they_are() -> None:
+def test_queries_do_not_change_the_values() -> None:
     ratings = random_ratings()
     values = on_grid(ratings, VIEW)
     before = values.steps.copy()
@@ -138,13 +140,14 @@ def test_predictions_cannot_be_changed_after_they_were_checked() -> None:
 
 
 def test_bad_input_is_refused() -> None:
-    pattern = Pattern(np.array([0, 5]), np.arange(5), 5)
+    pattern = Pattern(np.array([0, 5]), np.arange(5, dtype=np.int32), 5)
     predictions = np.zeros(5, dtype=np.int32)
     with pytest.raises(InvalidParameter, match="at most the range"):
         Residuals(VIEW, pattern, predictions, GRID.range + 1)
-    for threshold in (0, -1, 1.5):
+    bad_thresholds: tuple[Any, ...] = (0, -1, 1.5)
+    for threshold in bad_thresholds:
         with pytest.raises(InvalidParameter, match="threshold"):
-            Residuals(VIEW, pattern, predictions, threshold)  # type: ignore[arg-type]
+            Residuals(VIEW, pattern, predictions, threshold)
     with pytest.raises(InvalidParameter, match="30 bits"):
         Residuals(VIEW, pattern, predictions + 2**30, 5)
     with pytest.raises(InvalidParameter, match="one prediction"):

@@ -1,4 +1,4 @@
-"""Tables under unit `user`: one user more or less never moves them more than recorded."""
+"""Query answers under unit `user`: adding or removing one user keeps the recorded bound."""
 
 import math
 
@@ -40,7 +40,7 @@ Neighbours = list[GridValues]
 
 
 def without(ratings: Ratings, user: int) -> Ratings:
-    """The ratings of all other users; the list of users lacks this one too."""
+    """Ratings without a user, who is not in the list of users either."""
     rest = ratings.select(ratings.rows() != user).by_user
     others = np.arange(ratings.shape[0]) != user
     return Ratings(
@@ -130,10 +130,10 @@ def worst_case(
 
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 300, 3000])
 def test_the_worst_case_comes_close_to_the_bounds(count: int) -> None:
-    """Reached exactly if the weight 1/√n is on the grid.
+    """The bound is attained if the weight 1/√n is on the grid.
 
-    Otherwise a weighted feature, NORM/√n steps long, is rounded down to whole steps: √n/NORM is
-    lost at most, 0.4 % for 3,000 ratings.
+    Otherwise a weighted feature, NORM/√n steps long, is rounded down to whole steps. The loss is at
+    most √n/NORM, 0.4 % for 3,000 ratings.
     """
     spec, (one, *others) = worst_case(count)
     for other in others:
@@ -147,13 +147,13 @@ def test_the_worst_case_comes_close_to_the_bounds(count: int) -> None:
 
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize("count", [1, 2, 3, 16, 300, 3000])
-def test_the_worst_case_reaches_the_bounds_of_totals(count: int, grid: ValueGrid) -> None:
+def test_the_worst_case_attains_the_bounds_of_totals(count: int, grid: ValueGrid) -> None:
     ratings, spec = every_pair(2, count), user_totals(count, grid)
     end = max(grid.lowest, grid.highest, key=abs)
     one, *others = neighbours(ratings, constant_values(ratings, spec.view, end), 0)
     for other in others:
         by_item, of_users = squared_ratios(spec, one, other)
-        # A weight of 2^26/√n steps loses less than one; the other bound is √3, rounded up.
+        # A weight of 2^26/√n steps is rounded by less than one; the other bound is √3, rounded up.
         assert (1 - math.sqrt(count) / ONE) ** 2 <= by_item <= 1
         assert 1 - 1e-14 < of_users <= 1
 
@@ -196,8 +196,8 @@ def test_features_are_clipped_even_if_they_are_not_divided(
         assert_bounded(spec, one, other)
 
 
-def test_weights_never_exceed_their_share() -> None:
-    """In whole numbers: n·w² ≤ 2^52 means w² ≤ ⌊2^52/n⌋. No larger weight would do."""
+def test_weights_never_exceed_their_bound() -> None:
+    """In whole numbers, n·w² ≤ 2^52 means w² ≤ ⌊2^52/n⌋. Weights are the largest possible."""
     counts = np.arange(1, 10**6 + 1)
     found, most = weights(counts), ONE**2 // counts
     assert (found**2 <= most).all() and ((found + 1) ** 2 > most).all()
@@ -207,7 +207,7 @@ def test_weights_never_exceed_their_share() -> None:
 @given(st.integers(1, 2**40))
 @example(2**40)
 @example(2**31 - 1)
-def test_weights_of_very_many_ratings(count: int) -> None:
+def test_weights_of_very_many_ratings_are_within_their_bound(count: int) -> None:
     found = int(weights(np.array([count]))[0])
     assert count * found**2 <= ONE**2
     assert 0 <= math.isqrt(ONE**2 // count) - found <= 1

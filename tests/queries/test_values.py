@@ -75,7 +75,7 @@ def test_item_means_without_any_rating_are_zero() -> None:
 
 
 @pytest.mark.parametrize("axis", list(Axis))
-def test_item_means_are_kept_only_where_they_are_subtracted(axis: Axis) -> None:
+def test_item_means_are_stored_only_if_they_are_subtracted(axis: Axis) -> None:
     ratings = some_ratings(0)
     view = ValueView(grid=GRID, axis=axis)
     assert on_grid(ratings, view).item_means is None
@@ -83,8 +83,8 @@ def test_item_means_are_kept_only_where_they_are_subtracted(axis: Axis) -> None:
     assert means is not None and np.array_equal(means, item_means(ratings))
 
 
-def test_clipped_values_lie_on_the_grid_and_leave_the_steps_alone() -> None:
-    pattern = Pattern(np.array([0, 4]), np.arange(4), 4)
+def test_clipped_values_lie_on_the_grid_and_do_not_change_the_steps() -> None:
+    pattern = Pattern(np.array([0, 4]), np.arange(4, dtype=np.int32), 4)
     steps = np.array([-(2**31), GRID.lowest, 7, 2**31 - 1], dtype=np.int32)
     values = GridValues(view=ValueView(grid=GRID, axis=Axis.USERS), pattern=pattern, steps=steps)
     assert values.clipped().tolist() == [GRID.lowest, GRID.lowest, 7, GRID.highest]
@@ -129,20 +129,26 @@ def test_values_of_other_pairs_are_refused() -> None:
 def test_steps_that_do_not_fit_the_pattern_are_refused() -> None:
     values = on_grid(some_ratings(0), ValueView(grid=GRID, axis=Axis.USERS))
     steps = values.steps
-    for bad in (steps[1:], steps[:, None], steps.astype(np.int64), steps.astype(np.float32)):
+    wrong: tuple[Any, ...] = (
+        steps[1:],
+        steps[:, None],
+        steps.astype(np.int64),
+        steps.astype(np.float32),
+    )
+    for bad in wrong:
         with pytest.raises(InvalidParameter, match="32-bit"):
             GridValues(view=values.view, pattern=values.pattern, steps=bad)
 
 
 def test_steps_with_gaps_in_memory_are_copied() -> None:
     values = on_grid(some_ratings(0), ValueView(grid=GRID, axis=Axis.USERS))
-    spread = np.repeat(values.steps, 2)[::2]
-    assert not spread.flags.c_contiguous
-    found = GridValues(view=values.view, pattern=values.pattern, steps=spread)
+    strided = np.repeat(values.steps, 2)[::2]
+    assert not strided.flags.c_contiguous
+    found = GridValues(view=values.view, pattern=values.pattern, steps=strided)
     assert found.steps.flags.c_contiguous and np.array_equal(found.steps, values.steps)
 
 
-def test_no_value_is_shown() -> None:
+def test_the_repr_shows_no_values() -> None:
     ratings = random_ratings(scale="1:5:1")
     values = on_grid(ratings, ValueView(grid=GRID, axis=Axis.USERS, centre=Centre.ITEM_MEAN))
     assert "[" not in repr(values) and "array" not in repr(values)

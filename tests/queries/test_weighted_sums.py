@@ -1,4 +1,4 @@
-"""Sums of value × feature: exact, independent of threads, never more sensitive than recorded."""
+"""Sums of value × feature are exact, do not depend on threads, and keep their bound."""
 
 from dataclasses import replace
 from typing import Any
@@ -47,7 +47,8 @@ def reference(sums: WeightedSums, values: GridValues) -> npt.NDArray[np.int64]:
     rated = values.pattern
     entries = values.steps.astype(np.int64), rated.columns, rated.starts
     matrix = csr_array(entries, shape=(len(rated), rated.width))
-    return matrix @ sums._features.astype(np.int64)
+    product: npt.NDArray[np.int64] = matrix @ sums._features.astype(np.int64)
+    return product
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 40), st.integers(1, 12))
@@ -95,7 +96,7 @@ def test_one_value_never_moves_more_than_recorded(data: st.DataObject, seed: int
 
 
 @pytest.mark.parametrize("width", [1, 3, 20])
-def test_the_worst_case_reaches_the_bound(width: int) -> None:
+def test_the_worst_case_attains_the_bound(width: int) -> None:
     sums = WeightedSums(
         purpose="worst case",
         axis=Axis.USERS,
@@ -120,7 +121,7 @@ def test_no_sum_exceeds_its_stated_magnitude(seed: int) -> None:
         assert np.abs(exact(sums, values)).max() <= sums.queries[0].magnitude
 
 
-def test_magnitude_knows_the_longest_row_and_the_larger_end() -> None:
+def test_the_magnitude_follows_from_the_longest_row_and_the_larger_end() -> None:
     grid = ValueGrid.for_scale(-9, 1)
     sums = WeightedSums(
         purpose="uneven",
@@ -149,7 +150,7 @@ def test_features_and_pattern_cannot_be_changed_after_they_were_checked() -> Non
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 16, 21, 64])
-def test_instructions_change_nothing(width: int) -> None:
+def test_the_portable_path_gives_the_same_sums(width: int) -> None:
     random = np.random.default_rng(width)
     rated = pattern(width, 30, 12)
     values = random.integers(-(2**20), 2**20, rated.entries, dtype=np.int32)
@@ -161,7 +162,7 @@ def test_instructions_change_nothing(width: int) -> None:
     assert found.any() and np.array_equal(found[0], found[1])
 
 
-def test_the_kernel_refuses_what_would_leave_its_tables() -> None:
+def test_the_kernel_refuses_indices_beyond_its_tables() -> None:
     one = np.ones(1, dtype=np.int32)
     out = np.zeros((1, 1), dtype=np.int64)
 
@@ -182,13 +183,13 @@ def test_the_kernel_refuses_what_would_leave_its_tables() -> None:
             call([0, 1], 0, wrong)
 
 
-def test_overflow_is_excluded_in_advance() -> None:
+def test_sums_that_could_overflow_are_refused() -> None:
     count = 2**15
     with pytest.raises(InvalidParameter, match="61 bits"):
         WeightedSums(
             purpose="too fine",
             axis=Axis.ITEMS,
-            pattern=Pattern(np.array([0, count]), np.arange(count), count),
+            pattern=Pattern(np.array([0, count]), np.arange(count, dtype=np.int32), count),
             view=view(grid=ValueGrid(exponent=-28, lowest=0, highest=2**30)),
             features=np.zeros((count, 1), dtype=np.int32),
             feature_grid=FeatureGrid(bits=24),
@@ -199,7 +200,7 @@ def test_overflow_is_excluded_in_advance() -> None:
 
 
 def broken(**change: Any) -> WeightedSums:
-    facts = {
+    facts: dict[str, Any] = {
         "purpose": "broken",
         "axis": Axis.ITEMS,
         "pattern": pattern(0, 4, 5),
@@ -235,7 +236,11 @@ def test_values_of_other_views_and_patterns_are_refused() -> None:
         {"view": view(grid=ValueGrid.for_scale(1, 5, 512))},
         {"pattern": Pattern(values.pattern.starts, values.pattern.columns, 31)},
     ):
-        facts = {"view": values.view, "pattern": values.pattern, "steps": values.steps}
+        facts: dict[str, Any] = {
+            "view": values.view,
+            "pattern": values.pattern,
+            "steps": values.steps,
+        }
         with pytest.raises(InvalidParameter):
             sums.exact(GridValues(**(facts | change)))
 
@@ -250,7 +255,7 @@ def rating_values(spec: EveryRating, rated: Pattern, steps: npt.ArrayLike) -> Gr
 
 @given(st.integers(0, 2**32), st.integers(1, 20), st.integers(1, 20))
 def test_every_rating_is_the_rating_itself(seed: int, users: int, items: int) -> None:
-    """In the order of users; those off the grid are moved to its nearer end."""
+    """In the order of users; ratings off the grid are clipped."""
     rated = pattern(seed, users, items, density=0.9)
     assume(rated.entries)
     spec, random = every_rating(rated), np.random.default_rng(seed)
@@ -283,7 +288,7 @@ def test_one_value_never_moves_every_rating_more_than_recorded(
 
 
 @pytest.mark.parametrize("ends", [(1, 5), (-9, 1), (-2, 2)])
-def test_the_worst_case_reaches_the_bounds_of_every_rating(ends: tuple[int, int]) -> None:
+def test_the_worst_case_attains_the_bounds_of_every_rating(ends: tuple[int, int]) -> None:
     rated, grid = pattern(0, 4, 5), ValueGrid.for_scale(*ends)
     spec = every_rating(rated, grid)
     (query,) = spec.queries
@@ -317,16 +322,15 @@ def test_every_rating_refuses_values_of_other_views_and_patterns() -> None:
         {"exponent": 5000},
         {"magnitude": 0},
         {"proof": ""},
-        {"unit": "person"},
+        {"unit": "household"},
         {"rows": "both"},
     ],
 )
-def test_bad_queries_are_refused(change: dict[str, object]) -> None:
+def test_bad_queries_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):
         replace(QUERY, **change)
 
 
-def test_a_query_is_public() -> None:
-    """Its fields are plain facts that fit a document."""
+def test_a_query_names_its_step_and_its_proof() -> None:
     assert isinstance(QUERY, BoundedQuery)
     assert QUERY.step == 2.0**-26 and QUERY.proof == "grid.md#sensitivity"
