@@ -1,25 +1,31 @@
 """Settings and fixtures shared by all tests."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests import commands
+
 settings.register_profile("taciturn", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("taciturn")
 
-Command = Callable[..., subprocess.CompletedProcess[str]]
+Command = Callable[..., commands.Finished]
+
+
+@pytest.fixture(scope="session")
+def run_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache of this test run, which all its processes share."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
 
 
 @pytest.fixture
-def real_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Path]:
+def real_set(monkeypatch: pytest.MonkeyPatch, run_cache: Path) -> Callable[[str], Path]:
     """File of real data in TACITURN_DATA; skips the test and names the file if it is missing."""
-    monkeypatch.setenv("TACITURN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TACITURN_CACHE", str(run_cache))
 
     def find(name: str) -> Path:
         file = Path(os.environ.get("TACITURN_DATA", "")) / name
@@ -32,19 +38,11 @@ def real_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str],
 
 @pytest.fixture
 def taciturn() -> Command:
+    """Call the command line in this process."""
+    return commands.call
+
+
+@pytest.fixture
+def taciturn_process() -> Command:
     """Run the installed command line in a process of its own, as a user would."""
-
-    def run(
-        *arguments: object, capture_output: bool = True, timeout: float = 60, **options: Any
-    ) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from taciturn.cli import main; main()"]
-        return subprocess.run(
-            [*command, *map(str, arguments)],
-            capture_output=capture_output,
-            text=True,
-            timeout=timeout,
-            check=False,
-            **options,
-        )
-
-    return run
+    return commands.in_process

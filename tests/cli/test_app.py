@@ -3,14 +3,15 @@
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 import taciturn as package
+from tests.commands import MAIN
 from tests.conftest import Command
+from tests.release.helpers import write_small
 
 COMMANDS = [
     *("", "demo", "doctor", "budget", "budget paper", "budget compose", "budget calibrate"),
@@ -38,9 +39,9 @@ def test_version(taciturn: Command) -> None:
 
 
 @pytest.mark.slow
-def test_demo_is_whole_and_quick(taciturn: Command) -> None:
+def test_demo_is_whole_and_quick(taciturn_process: Command) -> None:
     start = time.monotonic()
-    result = taciturn("demo", timeout=120)
+    result = taciturn_process("demo", timeout=120)
     assert time.monotonic() - start < 60
     assert result.returncode == 0 and result.stderr == ""
     for phrase in ("non-private", "owner-only", "Privacy certificate: proven", "user 42"):
@@ -65,15 +66,16 @@ def test_doctor(taciturn: Command) -> None:
     assert document["compiler"] in taciturn("doctor").stdout
 
 
-def test_any_terminal_will_do(taciturn: Command) -> None:
+def test_any_terminal_will_do(taciturn_process: Command) -> None:
     arguments = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
-    result = taciturn(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    result = taciturn_process(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert result.returncode == 0 and "R?nyi" in result.stdout
 
 
-def test_a_full_disk_is_an_error_of_one_line(taciturn: Command) -> None:
+def test_a_full_disk_is_an_error_of_one_line(taciturn_process: Command) -> None:
+    streams = {"capture_output": False, "stderr": subprocess.PIPE}
     with Path("/dev/full").open("w") as full:
-        result = taciturn("doctor", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        result = taciturn_process("doctor", stdout=full, **streams)
     assert result.returncode == 2
     assert result.stderr == "error: cannot write the output: No space left on device\n"
 
@@ -93,6 +95,23 @@ def test_a_bug_shows_its_kind_only(monkeypatch: pytest.MonkeyPatch, capsys) -> N
         app.run(["doctor"])
 
 
+def test_a_process_prints_and_exits_as_a_call_in_this_one(
+    taciturn: Command, taciturn_process: Command, tmp_path: Path
+) -> None:
+    """For success, a failed check, invalid input and a warning, each on its stream."""
+    write_small(tmp_path / "claimed", "paper")
+    exotic = "budget paper --epsilon-i 2 --delta-i 0.01 --iterations 3 --delta 1e-5"
+    for code, arguments in (
+        (0, exotic.split()),
+        (1, ["verify", tmp_path / "claimed"]),
+        (2, ["train", "synthetic:10k", "--epsilon", "-1", "-o", tmp_path / "r"]),
+        (2, ["--unknown"]),
+    ):
+        called, ran = taciturn(*arguments), taciturn_process(*arguments)
+        assert ran.returncode == code
+        assert (called.returncode, called.stdout, called.stderr) == (code, ran.stdout, ran.stderr)
+
+
 def test_messages_cannot_paint_the_terminal(taciturn: Command) -> None:
     result = taciturn("budget", "compose", "\x1b[2J\nfake")
     assert result.returncode == 2
@@ -100,10 +119,7 @@ def test_messages_cannot_paint_the_terminal(taciturn: Command) -> None:
 
 
 def test_a_closed_pipe_is_not_complained_about() -> None:
-    code = "from taciturn.cli import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    process = subprocess.Popen([*MAIN, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.stderr.read() == b""

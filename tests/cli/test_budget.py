@@ -1,4 +1,4 @@
-"""`taciturn budget` end to end, in a process of its own."""
+"""`taciturn budget` end to end."""
 
 import json
 from pathlib import Path

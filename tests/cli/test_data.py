@@ -1,4 +1,4 @@
-"""`taciturn data` end to end, in a process of its own."""
+"""`taciturn data` end to end."""
 
 import json
 import os

@@ -121,8 +121,12 @@ def test_everything_exact_is_marked_in_json(taciturn: Command, file: Path, tmp_p
 
 @pytest.mark.parametrize("kind", ["one-run", "attack", "two-worlds"])
 def test_audits_are_marked_in_json(taciturn: Command, kind: str) -> None:
-    count = {"one-run": "--canaries", "attack": "--targets", "two-worlds": "--runs"}[kind]
-    result = taciturn("audit", kind, "--solver", "bias", count, 40, "--json")
+    size = {
+        "one-run": ("--canaries", 40),
+        "attack": ("--targets", 40),
+        "two-worlds": ("--runs", 40, "--jobs", 1),
+    }
+    result = taciturn("audit", kind, "--solver", "bias", *size[kind], "--json")
     assert json.loads(result.stdout)["view"] == "owner", result.stderr
 
 
@@ -132,7 +136,8 @@ def test_an_audit_like_a_release_audits_its_epsilon(
 ) -> None:
     assert taciturn(*bias(file, tmp_path / "r", "--unit", unit)).returncode == 0
     stated = json.loads(taciturn("verify", tmp_path / "r", "--json").stdout)["epsilon"]
-    audit = taciturn("audit", "two-worlds", "--like", tmp_path / "r", "--runs", 20, "--json")
+    size = ("--runs", 1, "--jobs", 1, "--json")
+    audit = taciturn("audit", "two-worlds", "--like", tmp_path / "r", *size)
     assert json.loads(audit.stdout)["claimed_epsilon"] == pytest.approx(stated, rel=1e-7)
 
 

@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.commands import MAIN
 from tests.conftest import Command
 from tests.reproduction.helpers import write_anime
 
@@ -55,7 +55,7 @@ def test_times_are_beside_the_papers(taciturn: Command, stand_in: Path) -> None:
 @pytest.mark.slow
 def test_a_figure_a_report_and_what_is_kept(taciturn: Command, stand_in: Path) -> None:
     out = stand_in / "figures"
-    result = taciturn("paper", "figure", "6", "-o", out, timeout=300)
+    result = taciturn("paper", "figure", "6", "-o", out)
     assert result.returncode == 0, result.stderr
     found = points(out, 6)
     quantities = {"rmse", "rmse_test", "epsilon_paper", "epsilon_exact"}
@@ -64,7 +64,7 @@ def test_a_figure_a_report_and_what_is_kept(taciturn: Command, stand_in: Path) -
     assert all("paper" not in point for point in found if point["quantity"] == "rmse")
     kept = {file: file.stat().st_mtime_ns for file in (stand_in / "cache" / "paper").iterdir()}
     assert len(kept) == 12
-    again = taciturn("paper", "report", "3", "-o", out, "--json", timeout=300)
+    again = taciturn("paper", "report", "3", "-o", out, "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["figures"] == [3, 6]
     assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
@@ -78,10 +78,9 @@ def test_a_figure_a_report_and_what_is_kept(taciturn: Command, stand_in: Path) -
 def test_an_interrupted_reproduction_goes_on(
     taciturn: Command, stand_in: Path, sign: signal.Signals
 ) -> None:
-    command = [sys.executable, "-c", "from taciturn.cli import main; main()"]
     arguments = ["paper", "figure", "6", "-o", str(stand_in / "figures"), "--jobs", "2"]
     process = subprocess.Popen(
-        [*command, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*MAIN, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     cells = stand_in / "cache" / "paper"
     deadline = time.monotonic() + 100
@@ -102,7 +101,7 @@ def test_an_interrupted_reproduction_goes_on(
         pytest.fail("processes are left behind")
     kept = {file: file.stat().st_mtime_ns for file in cells.glob("*.json")}
     assert 0 < len(kept) < 12
-    result = taciturn(*arguments, timeout=300)
+    result = taciturn(*arguments)
     assert result.returncode == 0, result.stderr
     assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
 
@@ -138,7 +137,7 @@ def test_misuse_says_what_was_expected(
 
 
 def test_a_leak_in_words_and_in_json(taciturn: Command, tmp_path: Path) -> None:
-    options = ["--dataset", "synthetic:100k", "--histories", "2", "--iterations", "4"]
+    options = ["--dataset", "synthetic:100k", "--histories", "2", "--iterations", "4", "--jobs", 1]
     result = taciturn("paper", "leak", *options, "-o", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "true 3.4956" in result.stdout and "never above the recorded mu" in result.stdout
@@ -151,7 +150,7 @@ def test_a_leak_in_words_and_in_json(taciturn: Command, tmp_path: Path) -> None:
 def test_figures_1_and_4_are_the_papers(taciturn: Command, real_set: Any, tmp_path: Path) -> None:
     real_set("ml-1m.zip")
     start = time.monotonic()
-    result = taciturn("paper", "figure", "4", "-o", tmp_path, timeout=900)
+    result = taciturn("paper", "figure", "4", "-o", tmp_path)
     seconds = time.monotonic() - start
     assert result.returncode == 0, result.stderr
     found = points(tmp_path, 4)
@@ -162,7 +161,7 @@ def test_figures_1_and_4_are_the_papers(taciturn: Command, real_set: Any, tmp_pa
     assert all(abs(point["y"] - point["paper"]) < 0.002 for point in epsilon)
     # Held-out errors are far above those the paper shows.
     assert all(point["y"] > 0.9 for point in found if point["quantity"] == "rmse_test")
-    result = taciturn("paper", "figure", "1", "-o", tmp_path, timeout=900)
+    result = taciturn("paper", "figure", "1", "-o", tmp_path)
     assert result.returncode == 0, result.stderr
     curves = [point for point in points(tmp_path, 1) if "paper" in point]
     assert len(curves) > 400
@@ -173,7 +172,7 @@ def test_figures_1_and_4_are_the_papers(taciturn: Command, real_set: Any, tmp_pa
 @pytest.mark.slow
 def test_the_leak_on_real_ratings(taciturn: Command, real_set: Any, tmp_path: Path) -> None:
     real_set("ml-1m.zip")
-    result = taciturn("paper", "leak", "--item", "2858", "--json", timeout=900)
+    result = taciturn("paper", "leak", "--item", "2858", "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["claimed_epsilon"] == pytest.approx(13.1837, abs=1e-4)

@@ -7,7 +7,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 
 from taciturn.accounting.certificate import read_ledger
 from taciturn.data.synthetic import synthetic_ratings
+from tests.commands import MAIN
 from tests.conftest import Command
 from tests.known_noise import known_noise
 
@@ -258,8 +258,7 @@ def test_ctrl_c_and_resume(taciturn: Command, tmp_path: Path) -> None:
         "train", "synthetic:100k", "--epsilon", "5", "-o", str(tmp_path / "r"),
         "--iterations", "3000", "--factors", "4", "--solver", "gradient",
     ]  # fmt: skip
-    command = [sys.executable, "-c", "from taciturn.cli import main; main()", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*MAIN, *arguments], stderr=subprocess.PIPE, text=True) as process:
         uses = tmp_path / "r.run" / "uses.jsonl"
         deadline = time.monotonic() + 60
         while not (uses.exists() and uses.stat().st_size > 5000):
@@ -274,7 +273,7 @@ def test_ctrl_c_and_resume(taciturn: Command, tmp_path: Path) -> None:
     assert refused.returncode == 2 and "--resume" in refused.stderr
     changed = taciturn(*arguments, "--resume", "--seed", "5")
     assert changed.returncode == 2 and "another configuration" in changed.stderr
-    done = taciturn(*arguments, "--resume", "--json", timeout=120)
+    done = taciturn(*arguments, "--resume", "--json")
     assert done.returncode == 0, done.stderr
     assert len(read_ledger(tmp_path / "r").events) == 6000
     assert not (tmp_path / "r.run").exists()
@@ -282,11 +281,10 @@ def test_ctrl_c_and_resume(taciturn: Command, tmp_path: Path) -> None:
 
 def test_progress_on_a_terminal_shows_counts_only(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
-    command = [sys.executable, "-c", "from taciturn.cli import main; main()"]
     arguments = "train synthetic:100k --solver gradient --epsilon 5 --iterations 200".split()
     arguments += ["--holdout", "0.1", "-o"]
     process = subprocess.Popen(
-        [*command, *arguments, str(tmp_path / "r")],
+        [*MAIN, *arguments, str(tmp_path / "r")],
         stdout=subprocess.DEVNULL,
         stderr=follower,
         env=os.environ | {"TERM": "xterm", "COLUMNS": "100"},
