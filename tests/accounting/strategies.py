@@ -15,7 +15,7 @@ from taciturn.accounting.units import Unit
 
 printable = st.characters(categories=("L", "N", "P", "S"))
 lines = st.text(printable, min_size=1).map(lambda text: f"{text} {text}")
-scales = st.floats(1e-2, 1e2)  # their ratios stay within what a certificate is issued for
+scales = st.floats(1e-2, 1e2)  # ratios for which a certificate is issued
 proofs = st.from_regex(r"[a-z]{1,9}\.md#[a-z0-9-]{1,9}", fullmatch=True)
 samplers = st.just((0.0, 0.0)) | st.tuples(st.floats(1e-15, 1e-9), st.floats(1e-60, 1e-30))
 

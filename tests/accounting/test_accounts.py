@@ -1,6 +1,7 @@
-"""The other accountants: published figures, order, and dp-accounting."""
+"""Other accountants: published figures, their order, and agreement with dp-accounting."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ deltas = st.floats(math.log(1e-30), math.log(0.5)).map(math.exp)
 @pytest.mark.parametrize(
     ("count", "exact", "rdp", "zcdp"), [(10, 2.594, 2.814, 3.235), (100, 9.997, 10.725, 11.597)]
 )
-def test_figures_of_theory(count: int, exact: float, rdp: float, zcdp: float) -> None:
+def test_accountants_give_known_figures(count: int, exact: float, rdp: float, zcdp: float) -> None:
     accounts = account([steps_of(5, count)], 1e-5)
     assert round(accounts.epsilon_exact, 3) == exact
     assert round(accounts.epsilon_rdp, 3) == rdp
@@ -38,7 +39,7 @@ def test_figures_of_theory(count: int, exact: float, rdp: float, zcdp: float) ->
         (0.9, 2489, "173.7235", "1.3321", "14.449147", "165.137510"),
     ],
 )
-def test_figures_of_the_paper(
+def test_the_paper_account_gives_the_published_figures(
     epsilon_i: float, iterations: int, paper: str, alpha: str, mu: str, exact: str
 ) -> None:
     claimed = paper_account(epsilon_i=epsilon_i, delta_i=0.01, iterations=iterations, delta=1e-5)
@@ -52,7 +53,7 @@ def test_figures_of_the_paper(
 
 
 @pytest.mark.parametrize("delta_i", [0.01, 1e-5])
-def test_paper_formula_as_printed(delta_i: float) -> None:
+def test_the_paper_account_equals_the_printed_formula(delta_i: float) -> None:
     a = 300 * 0.4**2 / (4 * math.log(1.25 / delta_i))
     claimed = paper_account(epsilon_i=0.4, delta_i=delta_i, iterations=300, delta=1e-5)
     assert claimed.epsilon_paper == pytest.approx(a + 2 * math.sqrt(a * math.log(1e5)), rel=1e-12)
@@ -90,7 +91,7 @@ def test_plain_conversion_is_attained_at_the_best_order(delta: float, mu: float)
 
 
 @pytest.mark.parametrize(("multiplier", "count"), [(1.0, 1), (5.0, 100), (20.0, 300), (2.0, 50)])
-def test_agrees_with_dp_accounting(multiplier: float, count: int) -> None:
+def test_accountants_agree_with_dp_accounting(multiplier: float, count: int) -> None:
     event = SelfComposedDpEvent(GaussianDpEvent(multiplier), count)
     accounts = account([steps_of(multiplier, count)], 1e-5)
     loss_distribution = PLDAccountant().compose(event).get_epsilon(1e-5)
@@ -100,7 +101,7 @@ def test_agrees_with_dp_accounting(multiplier: float, count: int) -> None:
     assert accounts.epsilon_rdp == pytest.approx(discrete_orders, rel=0.02)
 
 
-def test_advanced_composition_by_hand() -> None:
+def test_advanced_composition_equals_its_formula() -> None:
     each = gaussian.epsilon(1e-5 / 200, 0.01)
     expected = 100 * each * math.tanh(each / 2) + each * math.sqrt(200 * math.log(2e5))
     assert composition.epsilon_advanced(1e-5, [(0.01, 100)]) == pytest.approx(expected, rel=1e-12)
@@ -116,7 +117,7 @@ def test_unequal_steps_compose_like_equal_ones() -> None:
 
 
 @pytest.mark.parametrize("epsilon_i", [1.0, 3.0])
-def test_paper_formula_warns_outside_its_theorem(epsilon_i: float) -> None:
+def test_the_paper_account_warns_outside_its_theorem(epsilon_i: float) -> None:
     claimed = paper_account(epsilon_i=epsilon_i, delta_i=0.01, iterations=10, delta=1e-5)
     assert "nor the paper's theorem covers it" in claimed.warnings[0]
 
@@ -138,7 +139,7 @@ def test_paper_formula_warns_outside_its_theorem(epsilon_i: float) -> None:
     ],
 )
 def test_bad_parameters_are_named(name: str, bad: float) -> None:
-    good = {"epsilon_i": 0.4, "delta_i": 0.01, "iterations": 300, "delta": 1e-5}
+    good: dict[str, Any] = {"epsilon_i": 0.4, "delta_i": 0.01, "iterations": 300, "delta": 1e-5}
     with pytest.raises(InvalidParameter, match=f"^{name} must be"):
         paper_account(**(good | {name: bad}))
 

@@ -1,6 +1,7 @@
-"""The exact curve against 80-digit arithmetic, dp-accounting and its own definition."""
+"""The exact privacy curve, compared with 80-digit arithmetic and dp-accounting."""
 
 import math
+from typing import Any
 
 import mpmath
 import pytest
@@ -18,7 +19,7 @@ mus = st.floats(math.log(1e-5), math.log(150)).map(math.exp)
 
 
 def exact_delta(epsilon: float, mu: float) -> mpmath.mpf:
-    """Evaluate the textbook formula with enough digits that its cancellation is harmless."""
+    """Textbook formula with enough digits to survive cancellation."""
     with mpmath.workdps(80):
         e, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
         first = mpmath.erfc((e / m - m / 2) / mpmath.sqrt(2))
@@ -75,7 +76,7 @@ def test_noise_multiplier_never_exceeds_the_budget(epsilon: float, delta: float,
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 5, 10, 30])
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-8])
-def test_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
+def test_the_curve_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
     mu = calibrate(epsilon, delta)
     assert 1 / mu == pytest.approx(get_sigma_gaussian(epsilon, delta), rel=1e-6)
     assert gaussian.epsilon(delta, mu) == pytest.approx(
@@ -85,7 +86,7 @@ def test_agrees_with_dp_accounting(epsilon: float, delta: float) -> None:
 
 @given(mus, st.floats(1e-6, 0.999))
 def test_attacker_bound_is_dual_to_delta(mu: float, rate: float) -> None:
-    """TPR ≤ e^ε FPR + δ(ε) for every ε, with equality somewhere: the same curve twice."""
+    """TPR ≤ e^ε FPR + δ(ε) for every ε, with equality for one ε."""
     best = gaussian.true_positive_rate(rate, mu)
     for epsilon in (0.0, 0.1, 1.0, 10.0, 100.0):
         assert best <= math.exp(epsilon) * rate + gaussian.delta(epsilon, mu) + 1e-12
@@ -98,7 +99,7 @@ def test_attacker_bound_is_dual_to_delta(mu: float, rate: float) -> None:
             assert best == pytest.approx(tangent, rel=1e-6)
 
 
-def test_total_variation_at_zero() -> None:
+def test_delta_at_epsilon_zero_is_the_total_variation() -> None:
     assert gaussian.delta(0.0, 1.0) == pytest.approx(math.erf(1 / math.sqrt(8)), rel=1e-13)
     assert gaussian.epsilon(0.5, 0.1) == 0.0
 
@@ -109,13 +110,13 @@ def test_composition_adds_squares() -> None:
 
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, -math.inf, "1", None, True, 10**400])
-def test_bad_numbers_are_refused(bad: object) -> None:
+def test_bad_numbers_are_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameter, match="epsilon must be"):
-        calibrate(bad, 1e-5)  # type: ignore[arg-type]
+        calibrate(bad, 1e-5)
     with pytest.raises(InvalidParameter, match="delta must be"):
-        calibrate(1, bad)  # type: ignore[arg-type]
+        calibrate(1, bad)
     with pytest.raises(InvalidParameter, match="mu must be"):
-        gaussian.epsilon(1e-5, bad)  # type: ignore[arg-type]
+        gaussian.epsilon(1e-5, bad)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
-"""Events and ledgers: what is refused, how they add up, that nothing is lost in JSON."""
+"""Events and ledgers: refused input, composition, and a lossless JSON round trip."""
 
 import copy
 import json
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from importlib import resources
@@ -50,7 +51,13 @@ def validator() -> jsonschema.Draft202012Validator:
 
 
 def test_events_are_frozen_and_hold_plain_types() -> None:
-    event = replace(ITEMS, unit="value", sensitivity=4, rows="items", noise="secure")
+    plain: dict[str, Any] = {
+        "unit": "value",
+        "sensitivity": 4,
+        "rows": "items",
+        "noise": "secure",
+    }
+    event = replace(ITEMS, **plain)
     assert event == ITEMS
     assert isinstance(event.unit, Unit)
     assert type(event.sensitivity) is float
@@ -66,7 +73,7 @@ def test_events_are_frozen_and_hold_plain_types() -> None:
         {"noise_scale": -1},
         {"noise_scale": math.inf},
         {"noise_scale": 1e-300},
-        {"unit": "person"},
+        {"unit": "household"},
         {"rows": "both"},
         {"noise": "none"},
         {"purpose": ""},
@@ -87,7 +94,7 @@ def test_bad_events_are_refused(change: dict[str, Any]) -> None:
         replace(ITEMS, **change)
 
 
-def test_a_ledger_keeps_one_unit() -> None:
+def test_a_ledger_has_one_unit() -> None:
     ledger = Ledger([ITEMS])
     with pytest.raises(InvalidParameter, match="one ledger for each unit"):
         ledger.append(replace(ITEMS, unit=Unit.USER))
@@ -95,21 +102,21 @@ def test_a_ledger_keeps_one_unit() -> None:
 
 
 @pytest.mark.parametrize("thing", ["event", None, {"mechanism": "gaussian"}, object()])
-def test_a_ledger_books_events_only(thing: object) -> None:
+def test_a_ledger_records_events_only(thing: Any) -> None:
     with pytest.raises(InvalidParameter, match="records events"):
-        Ledger([thing])  # type: ignore[list-item]
+        Ledger([thing])
 
 
 @pytest.mark.parametrize("run", ["", "x" * 32, "AB" * 16, 5, "0" * 31])
-def test_bad_run_names_are_refused(run: object) -> None:
+def test_bad_run_names_are_refused(run: Any) -> None:
     with pytest.raises(InvalidParameter, match="hexadecimal"):
-        Ledger(run=run)  # type: ignore[arg-type]
+        Ledger(run=run)
 
 
 @pytest.mark.parametrize("group", [0, -1, 1.5, True])
-def test_bad_groups_are_refused(group: object) -> None:
+def test_bad_groups_are_refused(group: Any) -> None:
     with pytest.raises(InvalidParameter, match="group must be"):
-        Ledger([ITEMS]).spend(group=group)  # type: ignore[arg-type]
+        Ledger([ITEMS]).spend(group=group)
 
 
 def test_an_empty_ledger_certifies_nothing() -> None:
@@ -118,17 +125,17 @@ def test_an_empty_ledger_certifies_nothing() -> None:
             ask()
 
 
-def test_group_privacy_knows_the_sides() -> None:
+def test_group_privacy_depends_on_the_rows_of_a_table() -> None:
     ledger = Ledger([ITEMS, USERS, MEAN])
     for size in (1, 10, 100):
         expected = math.sqrt(size * 0.2**2 + size**2 * (0.1**2 + 0.05**2))
         assert ledger.spend(group=size).mu == pytest.approx(expected, rel=1e-14)
         assert ledger.spend(group=size).mu <= size * ledger.spend().mu * (1 + 1e-12)
-    people = Ledger([replace(ITEMS, unit=Unit.USER)])
-    assert people.spend(group=10).mu == pytest.approx(10 * people.spend().mu, rel=1e-14)
+    users = Ledger([replace(ITEMS, unit=Unit.USER)])
+    assert users.spend(group=10).mu == pytest.approx(10 * users.spend().mu, rel=1e-14)
 
 
-def test_sampler_errors_add_up() -> None:
+def test_sampler_errors_of_all_coordinates_are_summed() -> None:
     event = replace(ITEMS, coordinates=7, sampler_error=1e-6, sampler_tail=1e-12)
     spend = Ledger([event, event, ITEMS]).spend(group=10)
     assert spend.error == pytest.approx(-10 * 14 * math.log1p(-1e-6), rel=1e-12)
@@ -145,7 +152,11 @@ def test_mu_is_rounded_up() -> None:
     [
         ([ITEMS], Status.PROVEN, None),
         ([ITEMS, replace(USERS, flaw="the step is not bounded")], Status.CLAIMED, "not bounded"),
-        ([replace(ITEMS, flaw="no proof"), replace(USERS, noise="test")], Status.VOID, "reproduce"),
+        (
+            [replace(ITEMS, flaw="no proof"), replace(USERS, noise=Noise.TEST)],
+            Status.VOID,
+            "reproduce",
+        ),
         ([ITEMS, ExactRelease(purpose="means", unit=Unit.VALUE)], Status.NONE, "means"),
     ],
 )
@@ -158,13 +169,13 @@ def test_status_is_the_worst_of_the_events(
     assert reason is None or any(reason in each for each in ledger.reasons)
 
 
-def test_no_mu_after_an_exact_release() -> None:
+def test_a_ledger_with_an_exact_release_has_no_mu() -> None:
     with pytest.raises(InvalidParameter, match="without noise"):
         Ledger([ExactRelease(purpose="means", unit=Unit.VALUE), ITEMS]).spend()
 
 
-def test_a_public_pattern_costs_nothing_and_is_told() -> None:
-    """Free under `value`, where who rated what is public; under any other unit it voids all."""
+def test_a_published_pattern_is_free_under_value_only() -> None:
+    """The rating pattern is public under `value` and protected under the other units."""
     published = PatternRelease(purpose="features", unit=Unit.VALUE)
     ledger = Ledger([ITEMS, USERS, published])
     plain = Ledger([ITEMS, USERS])
@@ -173,8 +184,8 @@ def test_a_public_pattern_costs_nothing_and_is_told() -> None:
     assert certificate.not_hidden[-1].endswith(": features")
     assert "features" in certificate.to_text()
     assert Certificate.from_dict(certificate.to_dict()) == certificate
-    hidden = Ledger([replace(ITEMS, unit=Unit.RATING), replace(published, unit=Unit.RATING)])
-    assert hidden.status is Status.NONE and "features" in hidden.reasons[0]
+    protected = Ledger([replace(ITEMS, unit=Unit.RATING), replace(published, unit=Unit.RATING)])
+    assert protected.status is Status.NONE and "features" in protected.reasons[0]
     with pytest.raises(InvalidParameter, match="nothing to certify"):
         _ = Ledger([published]).status
 
@@ -188,20 +199,23 @@ def test_json_round_trip_keeps_every_bit_and_fits_the_schema(ledger: Ledger) -> 
 
 
 def paths(document: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of every node of a JSON document."""
-    children = document.items() if isinstance(document, dict) else ()
-    children = enumerate(document) if isinstance(document, list) else children
+    """Path of every node of a JSON document."""
+    children: Iterable[tuple[Any, Any]] = ()
+    if isinstance(document, dict):
+        children = document.items()
+    elif isinstance(document, list):
+        children = enumerate(document)
     return [prefix] + [path for key, child in children for path in paths(child, (*prefix, key))]
 
 
-junk = st.sampled_from(
+junk: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, 0, -1, 1.5, "", "x", "value", [], {}, {"mechanism": "gaussian"}]
 )
 
 
 @given(ledgers, st.data())
-def test_what_the_reader_accepts_the_schema_accepts(ledger: Ledger, data: st.DataObject) -> None:
-    """Break a document somewhere: it is read only if it still fits the published schema."""
+def test_the_schema_accepts_every_ledger_that_is_read(ledger: Ledger, data: st.DataObject) -> None:
+    """A damaged document is read only if it still fits the published schema."""
     document = copy.deepcopy(json.loads(strict_json.dumps(ledger.to_dict())))
     *parents, last = data.draw(st.sampled_from([path for path in paths(document) if path]))
     node = document
@@ -245,7 +259,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
             Ledger.load(name)
 
 
-def test_saved_files_are_as_readable_as_any(tmp_path: Path) -> None:
+def test_saved_files_have_the_usual_permissions(tmp_path: Path) -> None:
     Ledger([ITEMS]).save(tmp_path / "ledger.json")
     (tmp_path / "other").touch()
     assert (tmp_path / "ledger.json").stat().st_mode == (tmp_path / "other").stat().st_mode
@@ -269,7 +283,7 @@ def test_saving_never_replaces_a_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_combining_adds_up_and_refuses_the_same_run() -> None:
+def test_combined_ledgers_compose_and_the_same_run_is_refused() -> None:
     first, second = Ledger([ITEMS]), Ledger([USERS, MEAN])
     total = combine([first, second])
     expected = math.hypot(first.spend().mu, second.spend().mu)

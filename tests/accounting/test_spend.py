@@ -1,4 +1,4 @@
-"""The charge for the sampler's error, on the private side of its definition."""
+"""Charge for the error of the sampler, rounded towards privacy."""
 
 import math
 
@@ -34,7 +34,7 @@ def test_the_attacker_gains_the_charge(mu: float, error: float, tail: float, rat
     ideal = Spend(mu=mu, error=0.0, tail=0.0).true_positive_rate_upper(rate)
     charged = Spend(mu=mu, error=error, tail=tail).true_positive_rate_upper(rate)
     assert gaussian.true_positive_rate(rate, mu) <= ideal <= charged <= 1
-    # Both errors of the trade-off: never beyond what the (epsilon, delta) statement allows.
+    # Never beyond the bound of the (epsilon, delta) statement.
     spend = Spend(mu=mu, error=error, tail=tail)
     for delta in (1e-3, 1e-6):
         allowed = math.exp(min(spend.epsilon_upper(delta), 700)) * rate + delta

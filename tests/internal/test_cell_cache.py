@@ -1,4 +1,4 @@
-"""A cell is found again by its facts alone, and only if it is whole."""
+"""The cell cache: results are found by their facts, and only if they are complete."""
 
 import json
 import stat
@@ -82,7 +82,7 @@ def test_a_parser_may_refuse_a_result(tmp_path: Path) -> None:
     assert cache.get(FACTS, refuse) is None
 
 
-def test_a_folder_in_the_place_of_a_result_counts_as_absent(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_result_counts_as_absent(tmp_path: Path) -> None:
     (tmp_path / f"{cell_key(FACTS)}.json").mkdir()
     cache = CellCache(tmp_path)
     assert cache.get(FACTS, rmse) is None
@@ -98,14 +98,14 @@ def test_private_results_are_readable_by_their_owner_only(tmp_path: Path, is_pri
     assert (others == 0) is is_private
 
 
-def test_floats_keep_every_bit(tmp_path: Path) -> None:
+def test_cached_floats_are_exact(tmp_path: Path) -> None:
     cache = CellCache(tmp_path)
     values = [0.1 + 2**-56, 1e-300, -0.0]
     cache.put(FACTS, values)
     assert cache.get(FACTS, lambda found: json.dumps(found)) == json.dumps(values)
 
 
-def test_a_file_in_the_place_of_the_folder_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_folder_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OutputError, match="it is a file"):
         CellCache(tmp_path / "file")

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and nothing that exists changes by accident."""
+"""Files are written completely or not at all, and existing files are not overwritten."""
 
 import errno
 import os
@@ -75,7 +75,7 @@ def test_a_private_file_is_never_readable_by_others_while_it_is_written(
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link"])
-def test_what_exists_is_refused_and_unchanged(tmp_path: Path, kind: str) -> None:
+def test_an_existing_path_is_refused_and_unchanged(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "there"
     if kind == "file":
         path.write_text("old")
@@ -109,7 +109,7 @@ def test_replacing_changes_the_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("call", ["write", "fsync"])
 @pytest.mark.parametrize("replace", [False, True])
-def test_a_full_disk_leaves_nothing_and_the_old_file_whole(
+def test_a_full_disk_leaves_no_new_file_and_the_old_one_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, replace: bool
 ) -> None:
     old = tmp_path / "old"
@@ -124,10 +124,8 @@ def test_a_full_disk_leaves_nothing_and_the_old_file_whole(
 
 
 @pytest.mark.parametrize("write", [write_file, append])
-def test_a_write_that_ends_in_the_middle_is_undone(
-    tmp_path: Path, write: Callable[[Path, bytes], None]
-) -> None:
-    """The system takes the first bytes and refuses the rest, as a full disk does."""
+def test_a_partial_write_is_undone(tmp_path: Path, write: Callable[[Path, bytes], None]) -> None:
+    """The system writes the first bytes and refuses the rest, as on a full disk."""
     target = tmp_path / "file"
     if write is append:
         target.write_bytes(b"old")
@@ -157,14 +155,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run([umount, str(disk)], check=True)
 
 
-def test_a_small_disk_that_fills_up_keeps_what_it_had(small_disk: Path) -> None:
+def test_a_disk_that_fills_up_keeps_its_old_files(small_disk: Path) -> None:
     write_file(small_disk / "old", b"old")
     big = bytes(100_000)
-    for write in (
+    writers: tuple[Callable[[], object], ...] = (
         lambda: write_file(small_disk / "new", big),
         lambda: write_file(small_disk / "old", big, replace=True),
         lambda: write_folder(small_disk / "new", lambda draft: write_file(draft / "big", big)),
-    ):
+    )
+    for write in writers:
         with pytest.raises(OutputError, match="No space left on device; make room"):
             write()
     assert [file.name for file in small_disk.iterdir()] == ["old"]
@@ -185,7 +184,7 @@ files.write_file(Path(sys.argv[1]), b"new content", replace=True)
 
 
 @pytest.mark.parametrize("call", ["write", "fsync"])
-def test_a_kill_in_the_middle_leaves_the_old_file_whole(tmp_path: Path, call: str) -> None:
+def test_a_killed_write_leaves_the_old_file_unchanged(tmp_path: Path, call: str) -> None:
     target = tmp_path / "file"
     target.write_text("old")
     child = subprocess.run([sys.executable, "-c", CHILD, str(target), call], check=False)
@@ -206,7 +205,7 @@ def test_a_file_system_without_hard_links_is_written_to(
     assert [file.name for file in tmp_path.iterdir()] == ["new"]
 
 
-def test_a_folder_appears_whole(tmp_path: Path) -> None:
+def test_a_folder_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     def watched(folder: Path) -> None:
         fill(folder)
         assert not (tmp_path / "new").exists()
@@ -247,7 +246,7 @@ def test_a_folder_made_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     assert not list((tmp_path / "new").iterdir())
 
 
-def test_a_draft_that_a_crash_left_is_begun_again(tmp_path: Path) -> None:
+def test_a_draft_left_by_a_crash_is_started_again(tmp_path: Path) -> None:
     draft = tmp_path / "draft"
     draft.mkdir()
     (draft / "half").write_text("of it")
@@ -263,7 +262,7 @@ def test_a_private_file_moves_and_stays_private(tmp_path: Path) -> None:
     assert target.read_bytes() == CONTENT and mode(target) == 0o600 and not source.exists()
 
 
-def test_a_private_file_that_cannot_move_stays(
+def test_a_private_file_that_cannot_move_stays_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
@@ -323,7 +322,9 @@ def test_a_folder_for_results_is_made_or_refused_at_once(
         prepare_folder(tmp_path / "a")
 
 
-def test_the_command_line_ends_with_two(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_exits_with_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "key").touch()
     assert run(["keygen", "-o", str(tmp_path / "key")]) == 2
     assert capsys.readouterr().err.startswith(f"error: {tmp_path}/key exists already")

@@ -1,4 +1,4 @@
-"""Ranges are covered once, whatever the threads, and failures are not swallowed."""
+"""Parallel ranges: each row once with any number of threads, and errors are raised."""
 
 import os
 import subprocess
@@ -15,8 +15,9 @@ from taciturn.errors import InvalidParameter
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize(("total", "size"), [(0, 3), (1, 3), (10, 3), (9, 3), (7, 100)])
-def test_every_row_once(total: int, size: int, threads: int) -> None:
-    seen, lock = [], threading.Lock()
+def test_every_row_is_processed_once(total: int, size: int, threads: int) -> None:
+    seen: list[int] = []
+    lock = threading.Lock()
 
     def work(begin: int, end: int) -> None:
         assert begin % size == 0 and end - begin <= size
@@ -37,23 +38,23 @@ def test_a_failure_in_a_thread_is_raised(threads: int) -> None:
         for_ranges(work, 10, size=2, threads=threads)
 
 
-def test_thread_count() -> None:
+def test_a_thread_count_is_positive() -> None:
     assert thread_count(3) == 3 and thread_count(None) >= 1
     with pytest.raises(InvalidParameter, match="threads"):
         thread_count(0)
 
 
-def test_blas_has_one_thread_while_we_have_ours() -> None:
+def test_blas_has_one_thread_while_ours_run() -> None:
     def threads_of_blas() -> set[int]:
         pools = threadpoolctl.threadpool_info()
         return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
 
-    assert (np.eye(2) @ np.eye(2)).any()  # BLAS is there
+    assert (np.eye(2) @ np.eye(2)).any()  # loads BLAS
     (before,) = threads_of_blas()
     assert without_blas_threads(threads_of_blas)() == {1}
     assert without_blas_threads(without_blas_threads(threads_of_blas))() == {1}
     assert threads_of_blas() == {before}
-    # Of two that overlap, the second neither lifts the limit of the first nor keeps it.
+    # If two calls overlap, the limit ends with the later one.
     entered, left = threading.Event(), threading.Event()
 
     def first() -> None:
@@ -90,7 +91,7 @@ print(hashlib.sha256(profiles).hexdigest())
 """
 
 
-def test_threads_of_ours_and_of_blas_change_nothing() -> None:
+def test_a_fit_does_not_depend_on_our_threads_or_those_of_blas() -> None:
     found = {
         subprocess.run(
             [sys.executable, "-c", _TRAIN, str(threads)],

@@ -13,7 +13,7 @@ SCALE = Scale(low=1, high=5, step=1)
 def profiles(
     count: int, width: int, seed: int, prefix: str | None = None, has_variances: bool = False
 ) -> Profiles:
-    """Random profiles; ids are 10, 13, 16, … or the same numbers after a prefix."""
+    """Random profiles with ids 10, 13, 16, …, optionally with a prefix."""
     random = np.random.default_rng(seed)
     numbers = np.arange(count) * 3 + 10
     ids = pl.Series([f"{prefix}{n}" for n in numbers]) if prefix else pl.Series(numbers)

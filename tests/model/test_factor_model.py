@@ -1,9 +1,10 @@
-"""One formula: predictions of fits, releases and recommenders, against a loop over pairs."""
+"""Predictions of fits, releases and recommenders equal the formula of the model."""
 
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from taciturn.recommend.serve import Recommender
 from taciturn.release.read import load_release
 from taciturn.solvers.contract import Fit
 from tests.model.helpers import SCALE, factor_model, profiles
+from tests.narrow import present
 from tests.release.helpers import small_fit, write_small
 
 
@@ -26,11 +28,11 @@ def pairs(model: FactorModel) -> tuple[np.ndarray, np.ndarray]:
 
 
 def plain(model: FactorModel, user: int, item: int) -> float:
-    """Score of one pair in exact order, 64 bits."""
+    """Score of one pair, in 64 bits."""
     users, items = model.user_profiles, model.item_profiles
     products = zip(users.factors[user].tolist(), items.factors[item].tolist(), strict=True)
     bias = float(users.biases[user]) + float(items.biases[item])
-    return model.mean + bias + sum(u * i for u, i in products)
+    return float(model.mean + bias + sum(u * i for u, i in products))
 
 
 @pytest.mark.parametrize("width", [0, 1, 4, 33])
@@ -55,9 +57,9 @@ def test_scores_keep_the_precision_of_the_factors() -> None:
     model = factor_model()
     assert model.score_rows(*pairs(model)).dtype == np.float32
 
-    def wide(side: Profiles) -> Profiles:
-        factors = side.factors.astype(float) + 1e-12
-        return Profiles(ids=side.ids, biases=side.biases.astype(float), factors=factors)
+    def wide(narrow: Profiles) -> Profiles:
+        factors = narrow.factors.astype(float) + 1e-12
+        return Profiles(ids=narrow.ids, biases=narrow.biases.astype(float), factors=factors)
 
     users, items = wide(model.user_profiles), wide(model.item_profiles)
     exact = FactorModel(scale=SCALE, mean=0.1, users=users, items=items)
@@ -76,12 +78,13 @@ def test_a_fit_a_release_and_a_recommender_predict_alike(solver: str, tmp_path: 
     assert np.array_equal(fit.owner_model.predict_rows(users, items), predicted)
     assert np.array_equal(release.model.predict_rows(users, items), predicted)
     recommender = Recommender(release)
-    ids = release.model.users.ids.gather(users), release.model.items.ids.gather(items)
+    model = release.model
+    ids = model.user_profiles.ids.gather(users), model.item_profiles.ids.gather(items)
     assert np.array_equal(recommender.predict(*ids), predicted)
     expected = [plain(fit.model, user, item) for user, item in zip(users, items, strict=True)]
     assert np.allclose(predicted, np.clip(expected, 1, 5), atol=1e-5)
     # Lists have the scores before clipping.
-    best = recommender.recommend(release.model.users.ids, len(release.model.items))
+    best = recommender.recommend(model.user_profiles.ids, len(model.item_profiles))
     scores = dict(zip(zip(*(each.to_list() for each in ids), strict=True), expected, strict=True))
     for user, item, score in best.select("user_id", "item_id", "score").iter_rows():
         assert score == pytest.approx(scores[user, item], abs=1e-5)
@@ -110,10 +113,11 @@ def test_deviations_match_sampled_profiles() -> None:
     random = np.random.default_rng(5)
     for user, item in ((0, 1), (2, 2)):
         draws = []
-        for side, row in ((model.user_profiles, user), (model.item_profiles, item)):
-            bias = random.normal(side.biases[row], side.bias_variances[row] ** 0.5, count)
-            deviations = side.variances[row] ** 0.5
-            draws.append((bias, random.normal(side.factors[row], deviations, (count, 2))))
+        for each, row in ((model.user_profiles, user), (model.item_profiles, item)):
+            bias_deviation = present(each.bias_variances)[row] ** 0.5
+            bias = random.normal(each.biases[row], bias_deviation, count)
+            deviations = present(each.variances)[row] ** 0.5
+            draws.append((bias, random.normal(each.factors[row], deviations, (count, 2))))
         (bu, fu), (bi, fi) = draws
         ratings = 3.0 + bu + bi + (fu * fi).sum(axis=1) + random.normal(0, 0.7**0.5, count)
         squares = (ratings - plain(model, user, item)) ** 2
@@ -126,7 +130,7 @@ def test_deviations_match_sampled_profiles() -> None:
 def test_deviations_need_variances_on_both_axes(lack: str) -> None:
     model, rows = factor_model(), np.zeros(1, dtype=np.int64)
     assert model.has_deviations and model.deviations_rows(rows, rows)[0] > 0
-    change = {
+    change: dict[str, dict[str, Any]] = {
         "residual": {"residual_variance": None},
         "users": {"users": profiles(30, 4, 0)},
         "items": {"items": profiles(50, 4, 1)},
@@ -139,7 +143,8 @@ def test_deviations_need_variances_on_both_axes(lack: str) -> None:
 
 @pytest.mark.parametrize("axis", ["user", "item"])
 def test_a_missing_axis_is_refused_by_name(axis: str) -> None:
-    model, rows = replace(factor_model(), **{f"{axis}s": None}), np.zeros(1, dtype=np.int64)
+    absent: dict[str, Any] = {f"{axis}s": None}
+    model, rows = replace(factor_model(), **absent), np.zeros(1, dtype=np.int64)
     assert not model.has_deviations and model.factor_count == 4
     for method in (model.score_rows, model.predict_rows, model.deviations_rows):
         with pytest.raises(InvalidParameter, match=f"no {axis} profiles"):
@@ -179,7 +184,7 @@ def test_axes_with_other_numbers_of_factors_are_refused() -> None:
         {"variances": np.zeros((5, 3), np.float32)},
     ],
 )
-def test_profiles_of_uneven_shapes_are_refused(change: dict[str, object]) -> None:
+def test_profiles_of_different_lengths_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):
         replace(profiles(5, 2, 0), **change)
 
@@ -203,7 +208,7 @@ def test_private_profiles_are_in_the_owner_model_only() -> None:
     assert 1 <= fit.owner_model.predict_rows(np.array([0]), np.array([0]))[0] <= 5
 
 
-def test_nothing_of_a_model_is_in_its_representation() -> None:
+def test_the_repr_of_a_model_has_no_numbers() -> None:
     model = factor_model()
     for each in (model, model.user_profiles):
         assert repr(each).startswith(f"<{type(each).__module__}.{type(each).__name__} object at")

@@ -1,6 +1,7 @@
-"""Profiles from a user's own ratings, against the obvious computation and at the edges."""
+"""Profiles that are folded in: a slow reference, edge cases and refused input."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from taciturn.model.profiles import Prior
 from tests.model.helpers import SCALE, factor_model, profiles
 
 
-def test_ratings_made_by_a_profile_give_it_back() -> None:
+def test_folding_in_recovers_the_profile_that_made_the_ratings() -> None:
     items = profiles(400, 3, 1)
     items = replace(items, biases=items.biases * 0.2)
     model = FactorModel(scale=SCALE, mean=3.0, users=None, items=items)
@@ -27,7 +28,7 @@ def test_one_rating_moves_a_bias_by_less_than_one_star() -> None:
     assert abs(model.fold_in({10: 5.0}).bias) < 1.0
 
 
-def test_ratings_of_unknown_items_count_for_nothing() -> None:
+def test_ratings_of_unknown_items_are_ignored() -> None:
     model = factor_model(items=5, width=2)
     unknown = model.fold_in({999: 3.0})
     assert unknown.bias == 0 and unknown.factors.tolist() == [0, 0]
@@ -42,7 +43,7 @@ def test_a_profile_is_the_minimum_of_the_documented_sum(
 ) -> None:
     """The regression of docs/release-format.md; without a prior, from the assumptions."""
     model = replace(factor_model(width=2), prior=prior)
-    own = {10: 5.0, 13: 1.5, 22: 4.0, 40: 2.0}
+    own: dict[int | str, float] = {10: 5.0, 13: 1.5, 22: 4.0, 40: 2.0}
     items = model.item_profiles
     rows = [items.ids.to_list().index(item) for item in own]
     design = np.column_stack([np.ones(4), items.factors[rows].astype(float)])
@@ -50,7 +51,7 @@ def test_a_profile_is_the_minimum_of_the_documented_sum(
     residual = RESIDUAL_FOLD_IN**2 if prior is None else prior.residual_variance
     assumed = [BIAS_SHRUNK**2, *(items.factors.astype(float) ** 2).mean(axis=0)]
     variances = assumed if prior is None else prior.variances
-    # Least squares of ratings and of the prior's own rows, each over its standard deviation.
+    # Least squares of the ratings and of rows for the prior, each over its standard deviation.
     stacked = np.vstack(
         [design / residual**0.5, np.diag((regularization / np.array(variances)) ** 0.5)]
     )
@@ -62,14 +63,15 @@ def test_a_profile_is_the_minimum_of_the_documented_sum(
 
 
 @pytest.mark.parametrize("bad", [6.0, 0.5, float("nan"), "5", None])
-def test_a_rating_off_the_scale_is_refused(bad: object) -> None:
+def test_a_rating_off_the_scale_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameter):
-        factor_model().fold_in({10: bad})  # type: ignore[dict-item]
+        factor_model().fold_in({10: bad})
 
 
 def test_ratings_that_are_no_mapping_are_refused() -> None:
+    ratings: Any = [5.0]
     with pytest.raises(InvalidParameter, match="map item ids"):
-        factor_model().fold_in([5.0])  # type: ignore[arg-type]
+        factor_model().fold_in(ratings)
 
 
 def test_a_prior_of_another_width_is_refused() -> None:

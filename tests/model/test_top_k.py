@@ -1,4 +1,4 @@
-"""The best items against sorting all of them."""
+"""The top-k kernel, compared with sorting all items."""
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ from tests.model.helpers import profiles
     st.integers(1, 40),
     st.booleans(),
 )
-def test_the_kernel_finds_the_best(
+def test_the_kernel_finds_the_best_items(
     seed: int, users: int, items: int, width: int, count: int, portable: bool
 ) -> None:
-    """Against sorting everything; small whole numbers make many ties, which go to the first."""
+    """Compared with sorting. Small integers give many ties, in which the first item wins."""
     random = np.random.default_rng(seed)
     factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
     biases = random.integers(-2, 3, size=items).astype(np.float32)
@@ -57,7 +57,7 @@ def test_the_kernel_finds_the_best(
 @pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize("count", [1, 10, 40])
 def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> None:
-    """More items than the kernel takes at a time, most of the best excluded, with many ties."""
+    """More items than one block of the kernel, most of the best excluded, many ties."""
     random = np.random.default_rng(count)
     users, items, width = 40, 6_000, 5
     factors = random.integers(-2, 3, size=(items, width)).astype(np.float32)
@@ -66,8 +66,8 @@ def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> 
     excluded = (exact >= np.quantile(exact, 0.95, axis=1)[:, None]) & (
         random.random(exact.shape) < 0.9
     )
-    excluded[0] = True  # nothing is left
-    excluded[1, :-3] = True  # only the last three are
+    excluded[0] = True  # no item is left
+    excluded[1, :-3] = True  # only the last three are left
     exact[excluded] = -np.inf
     index = ItemIndex(factors, np.zeros(items, dtype=np.float32))
     found = np.empty((users, count), dtype=np.int32)
@@ -88,7 +88,7 @@ def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> 
     assert np.array_equal(found, np.where(there, order, -1))
 
 
-def test_the_kernel_passes_over_what_is_not_a_number() -> None:
+def test_the_kernel_skips_scores_that_are_not_numbers() -> None:
     factors = np.ones((160, 1), dtype=np.float32)
     factors[:40] = np.nan
     index = ItemIndex(factors, np.zeros(160, dtype=np.float32))
@@ -98,7 +98,7 @@ def test_the_kernel_passes_over_what_is_not_a_number() -> None:
     assert found.tolist() == [list(range(40, 50))]
 
 
-def test_the_kernel_refuses_what_is_out_of_range() -> None:
+def test_the_kernel_refuses_columns_out_of_range_or_unsorted() -> None:
     items = profiles(5, 2, 0)
     index = ItemIndex(items.factors, items.biases)
     arrays = index._factors, index._biases

@@ -27,7 +27,7 @@ from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource
-from taciturn.mechanisms.query import Executor, QuerySpec, Released
+from taciturn.mechanisms.query import BoundedQuery, Executor, QuerySpec, Released
 from taciturn.queries.executor import LocalExecutor
 from taciturn.solvers.catalog import CATALOG, check_solver, make_solver
 from taciturn.solvers.contract import Fit, PublicFacts, QueryStep, Session
@@ -48,8 +48,9 @@ GENEROUS = Budget.from_epsilon(50, 1e-5)
 def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
     """Every number of a fit, private ones included."""
     model = fit.model
-    sides = [model.users, model.items, fit.private_users, fit.private_items]
-    arrays = [array for side in sides if side is not None for array in (side.biases, side.factors)]
+    every = [model.users, model.items, fit.private_users, fit.private_items]
+    profiles = [each for each in every if each is not None]
+    arrays = [array for each in profiles for array in (each.biases, each.factors)]
     return [np.array(model.mean), *arrays]
 
 
@@ -79,7 +80,7 @@ class SolverContract:
         session = Session(seed=seed, noise=InsecureTestNoise(7), **options)
         return self.solver().fit(ratings, self.budget(), session)
 
-    def test_the_class_is_what_the_catalog_says(self) -> None:
+    def test_the_class_agrees_with_its_catalog_entry(self) -> None:
         solver, entry = self.solver(), CATALOG[self.name]
         assert type(solver) is entry.load() and solver.name == self.name
         assert solver.status is entry.status is self.status and solver.units == entry.units
@@ -88,7 +89,7 @@ class SolverContract:
         assert solver.settings.keys() == entry.settings.keys()
         entry.check_settings(self.run(random_ratings()).settings)
 
-    def test_its_ledger_is_the_one_that_verifying_expects(self) -> None:
+    def test_its_ledger_passes_verification(self) -> None:
         fit = self.solver().fit(random_ratings(6), self.budget())
         check_solver(self.name, fit.settings, fit.ledger)
         if self.status is not Status.NONE:
@@ -114,8 +115,8 @@ class SolverContract:
             assert same(one, self.run(ratings, threads=2))
 
     @pytest.mark.parametrize("kind", [int, str])
-    def test_ids_are_the_callers_own(self, kind: type) -> None:
-        """Other ids in another order: the same fit, under those ids."""
+    def test_a_fit_has_the_ids_of_the_ratings(self, kind: type) -> None:
+        """Profiles of the same users and items, whatever their ids and the order of rows."""
         frame = random_ratings(5, users=12, items=9).to_frame()
         renamed = frame.with_columns(
             user_id=pl.Series([kind(1000 - user) for user in frame["user_id"]]),
@@ -128,7 +129,7 @@ class SolverContract:
             assert len(profiles.ids) == len(profiles.biases) == len(profiles.factors)
 
     def test_predictions_follow_the_ids(self) -> None:
-        """Items that all users like are predicted above those that none does, by id."""
+        """Items that all users like have higher predictions than items that none likes."""
         frame = pl.DataFrame(
             [(user, item, 5.0 if item % 2 else 1.0) for user in range(60) for item in range(10)],
             schema=["user_id", "item_id", "rating"],
@@ -145,13 +146,14 @@ class SolverContract:
     def test_bad_input_is_refused(self) -> None:
         solver, ratings = self.solver(), random_ratings()
         with pytest.raises(InvalidParameter, match=r"taciturn\.load"):
-            solver.fit(ratings.to_frame(), BUDGET)  # type: ignore[arg-type]
+            frame: Any = ratings.to_frame()
+            solver.fit(frame, BUDGET)
         nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
         if self.unit is Unit.VALUE:
             with pytest.raises(InvalidParameter, match="no ratings"):
                 solver.fit(nothing, BUDGET)
         else:
-            solver.fit(nothing, BUDGET)  # whether there are any is private
+            solver.fit(nothing, BUDGET)  # whether there are ratings is private
         with pytest.raises(InvalidParameter, match="budget"):
             solver.fit(ratings, None if solver.is_private else BUDGET)
         for field in fields(solver):  # type: ignore[arg-type]
@@ -161,10 +163,10 @@ class SolverContract:
         with pytest.raises(FrozenInstanceError):
             solver.factors = 3  # type: ignore[attr-defined]
 
-    def test_settings_make_the_solver_again(self) -> None:
+    def test_a_solver_equals_one_made_from_its_settings(self) -> None:
         assert self.made(**self.solver().settings) == self.solver()
 
-    def test_rows_without_ratings_are_no_trouble(self) -> None:
+    def test_rows_without_ratings_get_finite_profiles(self) -> None:
         ratings = random_ratings(3)
         keep = np.ones(len(ratings), dtype=np.bool_)
         keep[: ratings.by_user.starts[2]] = False
@@ -174,7 +176,7 @@ class SolverContract:
         assert len(fit.owner_model.user_profiles) == ratings.shape[0]
 
     def test_a_wider_scale_gives_wider_predictions(self) -> None:
-        """Ratings times ten on a scale times ten: predictions times ten, about."""
+        """Ratings and scale times ten give predictions times ten, approximately."""
         ratings = random_ratings(4, users=60, items=40, density=0.5)
         frame = ratings.to_frame().with_columns(rating=pl.col("rating") * 10)
         pairs = ratings.rows(), ratings.by_user.columns
@@ -195,13 +197,13 @@ class SolverContract:
 
 
 class LearnsCheckerboard(SolverContract):
-    """Test of solvers whose factors find a pattern that anyone can see."""
+    """Test of solvers whose factors can learn a checkerboard."""
 
     def test_a_checkerboard_is_learnt(self) -> None:
         train, test = checkerboard()
         session = Session(noise=InsecureTestNoise(1))
         fit = self.made(factors=3).fit(train, self.budget(GENEROUS), session)
-        # Guessing the mean errs by 2.
+        # Predicting the mean has an error of 2.
         assert rmse(fit, test) < (0.4 if self.status is Status.NONE else 1.2)
 
 
@@ -212,15 +214,15 @@ class PrivateContract(SolverContract):
     """Minimum fraction of the budget that is spent."""
 
     fixed_sensitivities = True
-    """Whether sensitivities are known before the first release."""
+    """True if sensitivities are known before the first release."""
 
-    def test_the_budget_is_kept_and_spent(self) -> None:
+    def test_the_budget_is_spent_and_not_exceeded(self) -> None:
         fit = self.solver().fit(random_ratings(), BUDGET)
         certificate = Certificate.from_ledger(fit.ledger, BUDGET.delta)
         assert certificate.epsilon is not None
         assert self.spends * BUDGET.epsilon < certificate.epsilon <= BUDGET.epsilon
 
-    def test_the_plan_is_what_is_recorded(self) -> None:
+    def test_the_planned_events_are_recorded(self) -> None:
         solver, ratings = self.solver(), random_ratings(6)
         recorded = list(solver.fit(ratings, BUDGET).ledger.events)
         planned = solver.plan(ratings, BUDGET)
@@ -228,7 +230,7 @@ class PrivateContract(SolverContract):
         if self.fixed_sensitivities:
             assert planned == recorded
             return
-        # Only their ratios to the noise are fixed in advance.
+        # Only the ratios of sensitivity to noise scale are fixed in advance.
         scaled = []
         for plan, event in zip(planned, recorded, strict=True):
             if isinstance(plan, GaussianRelease) and isinstance(event, GaussianRelease):
@@ -247,8 +249,8 @@ class PrivateContract(SolverContract):
         ]
         assert sum(shares) <= 1
 
-    def test_what_is_recorded_is_what_is_drawn(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Every event draws noise once for each entry of its table, and nothing else draws any."""
+    def test_noise_is_drawn_as_recorded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Every event draws noise once for each entry of its table; nothing else draws noise."""
         drawn: Counter[int] = Counter()
         scales: dict[int, float] = {}
         original = NoiseSource._integers
@@ -258,7 +260,7 @@ class PrivateContract(SolverContract):
             scales[address["event"]] = table.sigma
             return original(self, table, **address)
 
-        queries = []
+        queries: list[BoundedQuery] = []
         released = Gate.release
 
         def release(self: Gate, spec: QuerySpec, *rest: Any, **options: Any) -> Any:
@@ -276,19 +278,19 @@ class PrivateContract(SolverContract):
             assert scales[place] * query.step == event.noise_scale
             assert event.sensitivity == query.sensitivity * query.step
 
-    def test_without_a_source_noise_is_fresh(self) -> None:
+    def test_noise_is_fresh_without_a_given_source(self) -> None:
         ratings = random_ratings()
         fits = [self.solver().fit(ratings, BUDGET, Session(seed=3)) for _ in range(2)]
         assert not same(*fits)
 
-    def test_the_public_seed_does_not_touch_noise(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_noise_is_independent_of_the_seed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         seen: list[list[int]] = []
         original = NoiseSource._integers
         is_fixed = self.fixed_sensitivities or self.unit is Unit.VALUE
 
         def integers(self: NoiseSource, table: Any, **address: int) -> Any:
             noise = original(self, table, **address)
-            # Later on, the scale of noise follows from what was released.
+            # Later noise scales depend on earlier releases.
             if is_fixed or address["event"] < 5:
                 seen[-1] += noise[:5].tolist()
             return noise
@@ -316,12 +318,12 @@ class ProvenContract(PrivateContract):
             if isinstance(event, GaussianRelease):
                 assert event.proof == shape.proof and event.flaw is None
 
-    def test_ratings_reach_a_fit_through_the_gate_only(
+    def test_a_fit_depends_on_ratings_only_through_the_gate(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """With the same numbers from the gate, other ratings change nothing.
+        """With the same numbers from the gate, other ratings give the same fit.
 
-        Under unit `value` of the same pairs, under the others of other pairs.
+        Under unit `value` the other ratings have the same pattern, under other units another one.
         """
         random = np.random.default_rng(1)
 
@@ -351,19 +353,18 @@ class ProvenContract(PrivateContract):
 class ValueContract(ProvenContract):
     """Tests of solvers with a proof under unit `value`."""
 
-    reaches = 0.5
-    """Minimum fraction of the recorded sensitivity that some neighbour reaches."""
+    tightness = 0.5
+    """Minimum fraction of the recorded sensitivity that some neighbour attains."""
 
     def test_neighbours_never_differ_by_more_than_recorded(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Along the same transcript, every table of every release keeps its bound.
+        """Given the same transcript, every table of every release keeps its bound.
 
         A proven solver's query specs hold released and public values only, so those of a run on one
         dataset are those of a run on its neighbour that saw the same releases.
         """
-        reached = max(largest_changes(self, monkeypatch))
-        assert self.reaches < reached <= 1
+        assert self.tightness < max(largest_changes(self, monkeypatch)) <= 1
 
 
 def largest_changes(contract: PrivateContract, monkeypatch: pytest.MonkeyPatch) -> list[float]:

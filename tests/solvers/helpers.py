@@ -1,7 +1,8 @@
-"""Small sets of ratings for tests of solvers."""
+"""Small solvers and small sets of ratings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +25,7 @@ SOLVERS = [(name, unit) for name, entry in CATALOG.items() for unit in sorted(en
 
 
 def small_solver(name: str, unit: Unit | None = None, iterations: int = 3) -> Solver:
-    """A solver that trains in no time."""
+    """A solver with few factors and iterations."""
     options = {"factors": 2, "iterations": iterations}
     known = {key: value for key, value in options.items() if key in CATALOG[name].settings}
     solver: Solver = make_solver(name, unit=unit, **known)
@@ -34,12 +35,12 @@ def small_solver(name: str, unit: Unit | None = None, iterations: int = 3) -> So
 def random_ratings(
     seed: int = 0, users: int = 30, items: int = 20, density: float = 0.3, scale: str = "1:5:1"
 ) -> Ratings:
-    """Return ratings at random places, at least one of each user and item."""
+    """Ratings of random pairs, at least one of each user and item."""
     random = np.random.default_rng(seed)
-    mask = random.random((users, items)) < density
-    mask[np.arange(users), np.arange(users) % items] = True
-    mask[np.arange(items) % users, np.arange(items)] = True
-    rows, columns = np.nonzero(mask)
+    rated = random.random((users, items)) < density
+    rated[np.arange(users), np.arange(users) % items] = True
+    rated[np.arange(items) % users, np.arange(items)] = True
+    rows, columns = np.nonzero(rated)
     frame = pl.DataFrame(
         {
             "user_id": rows + 1,
@@ -51,22 +52,22 @@ def random_ratings(
 
 
 def checkerboard(size: int = 50) -> tuple[Ratings, Ratings]:
-    """Return ratings whose right answer anybody can see, and those left out.
+    """Ratings of a checkerboard for training, and those held out.
 
-    A user likes the items of the same parity, and nothing else. On the diagonal nothing is told.
+    Users like items of their own parity and dislike the others. Two diagonals are held out.
     """
     rows, columns = (each.ravel() for each in np.indices((size, size)))
     values = np.where(rows % 2 == columns % 2, 5.0, 1.0)
     frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values})
     ratings = load(frame, scale="1:5:1")
-    hidden = (ratings.rows() == ratings.by_user.columns) | (
+    held_out = (ratings.rows() == ratings.by_user.columns) | (
         ratings.rows() == (ratings.by_user.columns + 1) % size
     )
-    return ratings.select(~hidden), ratings.select(hidden)
+    return ratings.select(~held_out), ratings.select(held_out)
 
 
 def replaced(ratings: Ratings, place: int, value: float) -> Ratings:
-    """Return a neighbour under `value`: one rating, in the order of `by_user`, replaced."""
+    """Neighbour under `value`: one rating, in the order of `by_user`, replaced."""
     frame = ratings.to_frame()
     values = frame["rating"].to_numpy().copy()
     values[place] = value
@@ -75,29 +76,29 @@ def replaced(ratings: Ratings, place: int, value: float) -> Ratings:
 
 @contextmanager
 def portable_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Use no special instructions for anything exact; solutions may differ in their last bits."""
+    """Run the portable path of all exact kernels."""
 
     class Ziggurat(_core.Ziggurat):
-        def fill(self, words: object, out: object, portable: bool = False) -> int | None:
+        def fill(self, words: Any, out: Any, portable: bool = False) -> int | None:
             return super().fill(words, out, portable=True)
 
     class Portable:
         def __getattr__(self, name: str) -> object:
             return getattr(_core, name)
 
-        def error_sums(self, *arguments: object, **options: object) -> None:
+        def error_sums(self, *arguments: Any, **options: Any) -> None:
             _core.error_sums(*arguments, **(options | {"portable": True}))
 
-        def pack_rows(self, *arguments: object) -> None:
-            _core.pack_rows(*arguments, portable=True)
+        def pack_rows(self, *arguments: Any) -> None:
+            pack_rows(*arguments, portable=True)
 
-        def grid_sums(self, *arguments: object) -> None:
-            _core.grid_sums(*arguments, portable=True)
+        def grid_sums(self, *arguments: Any) -> None:
+            grid_sums(*arguments, portable=True)
 
-    from taciturn.mechanisms import gate as mechanism
-
+    pack_rows: Any = _core.pack_rows
+    grid_sums: Any = _core.grid_sums
     with monkeypatch.context() as patch:
         for module in (error_pass, features, weighted_sums):
             patch.setattr(module, "_core", Portable())
-        patch.setattr(mechanism._core, "Ziggurat", Ziggurat)
+        patch.setattr(_core, "Ziggurat", Ziggurat)
         yield

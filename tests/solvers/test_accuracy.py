@@ -1,4 +1,4 @@
-"""Accuracy on fixed seeds: floors with a margin, on synthetic and on real ratings."""
+"""Held-out errors on fixed seeds are below stated maxima, on synthetic and on real ratings."""
 
 from typing import Any
 
@@ -34,13 +34,13 @@ def movielens(real_set: Any) -> Split:
     return random_split(ratings, 0.1, seed=11)
 
 
-def test_on_synthetic_ratings(synthetic: Split) -> None:
+def test_solvers_rank_as_expected_on_synthetic_ratings(synthetic: Split) -> None:
     bias = error("non-private-bias", synthetic)
     reference = error("non-private", synthetic)
     descent = error("non-private-gradient", synthetic)
     assert reference < bias and descent < bias
     assert descent < reference + 0.02
-    # More privacy costs accuracy, and much less than all of it.
+    # More privacy costs some accuracy.
     private = [error("gradient", synthetic, epsilon) for epsilon in (5, 20, 60)]
     assert private == sorted(private, reverse=True)
     assert private[-1] < bias + 0.02
@@ -48,28 +48,28 @@ def test_on_synthetic_ratings(synthetic: Split) -> None:
 
 
 @pytest.mark.slow
-def test_references_on_movielens(movielens: Split) -> None:
+def test_non_private_solvers_are_accurate_on_movielens(movielens: Split) -> None:
     assert error("non-private", movielens) < 0.850
     assert error("non-private-gradient", movielens) < 0.855
     assert error("non-private-bias", movielens) < 0.915
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("epsilon", "floor"), [(1, 0.912), (10, 0.860)])
-def test_the_lead_on_movielens(movielens: Split, epsilon: float, floor: float) -> None:
-    """Errors with a margin, splits differ by 0.005; and lists not of items that nobody knows."""
+@pytest.mark.parametrize(("epsilon", "most"), [(1, 0.912), (10, 0.860)])
+def test_als_is_accurate_on_movielens(movielens: Split, epsilon: float, most: float) -> None:
+    """Errors of splits differ by 0.005. Lists contain items that users rated highly."""
     train, test = movielens
     session = Session(noise=InsecureTestNoise(1))
     fit = make_solver("als").fit(train, Budget.from_epsilon(epsilon, 1e-5), session)
     found = accuracy(fit, train, test)
-    assert found.rmse < floor
+    assert found.rmse < most
     assert found.ndcg is not None and found.ndcg > 0.05
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*official archive")
 @pytest.mark.parametrize(("epsilon", "margin"), [(0.5, 0.01), (2, 0.01), (20, 0.02)])
-def test_the_lead_beats_the_others(real_set: Any, epsilon: float, margin: float) -> None:
+def test_als_beats_the_other_solvers(real_set: Any, epsilon: float, margin: float) -> None:
     real_set("ml-100k.zip")
     split = random_split(load("ml-100k"), 0.1, seed=11)
     best = error("als", split, epsilon)

@@ -13,7 +13,7 @@ from tests.solvers.helpers import random_ratings
 class TestInputPerturbation(ValueContract):
     name = "input-perturbation"
     small: ClassVar = {"factors": 3, "iterations": 4}
-    reaches = 0.7
+    tightness = 0.7
 
 
 class TestNonPrivate(LearnsCheckerboard):

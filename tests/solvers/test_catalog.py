@@ -1,7 +1,8 @@
-"""The catalog of solvers: complete, consistent, and strict about names."""
+"""The catalog of solvers is complete and refuses unknown names, options and units."""
 
 import pkgutil
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.solvers.helpers import BUDGET, random_ratings
 
 
 def contracts() -> set[tuple[str, Unit]]:
-    """Solvers and units that some test class holds to the contract."""
+    """Solvers and units that have a contract test class."""
     for module in pkgutil.walk_packages(tests.solvers.__path__, "tests.solvers."):
         import_module(module.name)
     waiting, found = [SolverContract], set()
@@ -27,7 +28,7 @@ def contracts() -> set[tuple[str, Unit]]:
     return found
 
 
-def test_every_solver_is_held_to_the_contract_under_every_unit() -> None:
+def test_every_solver_has_contract_tests_under_every_unit() -> None:
     assert contracts() == {(name, unit) for name, entry in CATALOG.items() for unit in entry.units}
 
 
@@ -49,14 +50,14 @@ def test_units_that_a_solver_does_not_support_are_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, True, 2**63, 0.5])
-def test_seeds_out_of_range_are_refused(seed: object) -> None:
+def test_seeds_out_of_range_are_refused(seed: Any) -> None:
     with pytest.raises(InvalidParameter, match="seed"):
-        Session(seed=seed)  # type: ignore[arg-type]
+        Session(seed=seed)
 
 
 @pytest.mark.parametrize("name", ["paper", "als"])
-def test_a_fit_does_not_show_what_it_holds(name: str) -> None:
-    """Some of it is private, and a notebook prints whatever a call returns."""
+def test_the_repr_of_a_fit_shows_no_numbers(name: str) -> None:
+    """Some numbers of a fit are private, and notebooks print return values."""
     fit = make_solver(name, iterations=3, factors=2).fit(random_ratings(), BUDGET)
     status = fit.ledger.status.value
     assert repr(fit) == f"Fit(solver={name!r}, status={status!r})"

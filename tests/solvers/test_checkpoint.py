@@ -1,4 +1,4 @@
-"""States as bytes: what was packed comes back whole, or not at all."""
+"""Checkpoints: a packed state is unpacked unchanged or not at all."""
 
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -46,11 +46,11 @@ LIKE = Outer(
     counts=np.empty(0),
     mean=0.0,
 )
-"""Another state of the same kind: only its structure counts."""
+"""Another state with the same structure."""
 
 
 def assert_same(one: Any, other: Any) -> None:
-    """Check that two states are equal to the last bit, of the same types throughout."""
+    """Check that two states have the same types and are equal to the last bit."""
     assert type(one) is type(other)
     if is_dataclass(one):
         for field in fields(one):
@@ -63,14 +63,14 @@ def assert_same(one: Any, other: Any) -> None:
 
 
 @pytest.mark.parametrize("like", [STATE, LIKE])
-def test_a_nested_state_comes_back_to_the_last_bit(like: Outer) -> None:
+def test_a_nested_state_is_restored_to_the_last_bit(like: Outer) -> None:
     found = unpack(pack(17, STATE), like)
     assert found is not None and found[0] == 17
     assert_same(found[1], STATE)
 
 
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, -0.0, 5e-324])
-def test_unusual_numbers_come_back_too(value: float) -> None:
+def test_unusual_numbers_are_restored(value: float) -> None:
     state = Inner(rows=np.array([value, 1.0]), variance=value)
     found = unpack(pack(0, state), inner(0))
     assert found is not None
@@ -80,7 +80,7 @@ def test_unusual_numbers_come_back_too(value: float) -> None:
 @pytest.mark.parametrize(
     ("name", "unit"), [(name, unit) for name in CATALOG for unit in sorted(CATALOG[name].units)]
 )
-def test_states_of_every_algorithm_come_back(name: str, unit: Unit) -> None:
+def test_states_of_every_algorithm_are_restored(name: str, unit: Unit) -> None:
     solver = make_solver(name, unit=unit)
     budget = Budget.from_epsilon(1, 1e-5) if solver.is_private else None
     facts = PublicFacts.of(random_ratings(), unit)
@@ -91,19 +91,19 @@ def test_states_of_every_algorithm_come_back(name: str, unit: Unit) -> None:
     assert_same(found[1], state)
 
 
-def test_bytes_cut_short_give_no_state() -> None:
+def test_truncated_bytes_give_no_state() -> None:
     content = pack(3, STATE)
     for length in range(len(content)):
         assert unpack(content[:length], STATE) is None
 
 
 def test_damaged_bytes_give_the_same_state_or_none() -> None:
-    """Never another state, nor an exception. Some bytes of the container do not matter."""
+    """Never another state or an exception. Some bytes of the container do not matter."""
     content = pack(3, STATE)
     damaged = 0
     for place in range(len(content)):
-        for mask in (1, 8, 128, 255):
-            changed = content[:place] + bytes([content[place] ^ mask]) + content[place + 1 :]
+        for flipped in (1, 8, 128, 255):
+            changed = content[:place] + bytes([content[place] ^ flipped]) + content[place + 1 :]
             found = unpack(changed, STATE)
             damaged += found is None
             if found is not None:
@@ -122,7 +122,8 @@ def test_other_bytes_give_no_state(content: bytes) -> None:
 def test_the_state_of_another_algorithm_gives_none() -> None:
     assert unpack(pack(3, STATE), inner(0)) is None
     assert unpack(pack(3, inner(0)), STATE) is None
-    many = Inner(rows=np.ones(3), variance=np.ones(3))  # type: ignore[arg-type]
+    several: Any = np.ones(3)
+    many = Inner(rows=np.ones(3), variance=several)
     assert unpack(pack(3, many), inner(0)) is None
 
 
@@ -133,6 +134,6 @@ def test_only_arrays_floats_and_dataclasses_are_packed(bad: Any) -> None:
 
 
 def test_objects_are_never_unpickled() -> None:
-    """Reading a checkpoint runs no code that the file brings along."""
+    """Reading a checkpoint runs no code from the file."""
     hidden = Inner(rows=np.array([print], dtype=object), variance=0.0)
     assert unpack(pack(0, hidden), inner(0)) is None

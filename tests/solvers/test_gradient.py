@@ -1,4 +1,4 @@
-"""The descent of `gradient`: what it predicts while it trains, and what it returns."""
+"""The `gradient` solver: predictions during training, averaged iterates, falling errors."""
 
 import math
 from typing import ClassVar
@@ -49,13 +49,14 @@ def test_the_last_iterates_are_averaged(averaged: float, last: int) -> None:
     model = algorithm.model(states[-1])
     users = np.mean([state.users for state in states[-last:]], axis=0)
     assert model.users is not None and model.mean == 3.0
-    assert np.allclose(model.users.biases, users[:, 0], atol=1e-6)  # the scale is 4 wide: one unit
+    # The rating scale factor is 1 on a scale of width 4.
+    assert np.allclose(model.users.biases, users[:, 0], atol=1e-6)
     assert np.allclose(model.users.factors, users[:, 1:], atol=1e-6)
 
 
 @pytest.mark.parametrize("scale", ["1:5:1", "0:10"])
-def test_the_pass_predicts_what_the_profiles_say(scale: str) -> None:
-    """The error that the pass sees is that of mean + biases + product at the same iterate."""
+def test_the_pass_has_the_prediction_errors_of_the_profiles(scale: str) -> None:
+    """Prediction errors of the pass are those of mean + biases + product at the same iterate."""
     ratings = random_ratings(3, users=50, items=30, scale=scale)
     solver = NonPrivateGradientSolver(factors=3, iterations=4)
     algorithm = solver.algorithm(PublicFacts.of(ratings, Unit.VALUE), None)
@@ -76,7 +77,7 @@ def test_the_pass_predicts_what_the_profiles_say(scale: str) -> None:
         if done.step > 0:
             exact = pytest.approx(math.sqrt(np.mean(errors**2)), abs=2 * step / math.sqrt(12))
             assert seen == exact
-            # And the released table is the gradient of that error, but for the factor of a row.
+            # The released table is the gradient of that error, except for the factor of a row.
             features, shrink = algorithm._steps.features(items)
             expected = np.zeros_like(users)
             np.add.at(expected, rows, errors[:, None] * (features * shrink[:, None])[columns])

@@ -1,4 +1,6 @@
-"""The compiled least squares of each row against NumPy's solution of the same equations."""
+"""Compiled least squares by row, compared with NumPy."""
+
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +11,19 @@ from taciturn import _core
 COLUMNS = 70
 
 
-def problem(width: int) -> dict[str, npt.NDArray[np.generic]]:
-    """Return rows with 0 to 300 entries."""
+class Equations(TypedDict):
+    """Arguments of the kernel."""
+
+    starts: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int32]
+    targets: npt.NDArray[np.float32]
+    partners: npt.NDArray[np.float32]
+    weighted: npt.NDArray[np.float64]
+    fixed: npt.NDArray[np.float64]
+
+
+def problem(width: int) -> Equations:
+    """Random equations of rows with 0 to 300 entries."""
     random = np.random.default_rng(width)
     counts = np.array([3, 0, 1, 64, 65, 300, 129, 17])
     starts = np.concatenate([[0], np.cumsum(counts)])
@@ -24,26 +37,27 @@ def problem(width: int) -> dict[str, npt.NDArray[np.generic]]:
     }
 
 
-def solve(given: dict[str, npt.NDArray[np.generic]], portable: bool) -> npt.NDArray[np.float32]:
+def solve(given: Equations, portable: bool) -> npt.NDArray[np.float32]:
     rows, width = given["starts"].size - 1, given["partners"].shape[1]
     out = np.full((rows, width), np.nan, dtype=np.float32)
     for part in ((0, 3), (3, rows)):
-        _core.ridge_rows(*given.values(), out, *part, portable=portable)
+        _core.ridge_rows(**given, out=out, begin=part[0], end=part[1], portable=portable)
     return out
 
 
-def exact(given: dict[str, npt.NDArray[np.generic]], row: int) -> npt.NDArray[np.float64]:
+def exact(given: Equations, row: int) -> npt.NDArray[np.float64]:
     begin, end = given["starts"][row : row + 2]
     features = given["partners"][given["columns"][begin:end]].astype(np.float64)
     rest = given["targets"][begin:end] - features[:, 0]
     features[:, 0] = 1
     ridge = np.diag((end - begin) * given["weighted"] + given["fixed"])
-    return np.linalg.solve(features.T @ features + ridge, features.T @ rest)
+    solution = np.linalg.solve(features.T @ features + ridge, features.T @ rest)
+    return solution.astype(np.float64)
 
 
 @pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize("width", [1, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 65, 100])
-def test_rows_solve_their_equations(width: int, portable: bool) -> None:
+def test_rows_agree_with_the_reference(width: int, portable: bool) -> None:
     given = problem(width)
     found = solve(given, portable)
     for row in range(len(found)):
@@ -55,7 +69,7 @@ def test_rows_solve_their_equations(width: int, portable: bool) -> None:
 def test_sums_in_floats_are_precise_enough(
     regularization: float, error: float, portable: bool
 ) -> None:
-    """What is lost grows as the ridge shrinks; decision 14 says how much may be."""
+    """The error grows as regularization shrinks; its maxima are those of decision 14."""
     random, width = np.random.default_rng(5), 21
     given = problem(width)
     given["columns"] = np.concatenate(
@@ -72,7 +86,8 @@ def test_sums_in_floats_are_precise_enough(
 
 @pytest.mark.parametrize("portable", [False, True])
 def test_a_row_without_a_unique_solution_becomes_zero(portable: bool) -> None:
-    given = problem(5) | {"weighted": np.zeros(5), "fixed": np.zeros(5)}
+    given = problem(5)
+    given["weighted"], given["fixed"] = np.zeros(5), np.zeros(5)
     given["partners"][:, 1:] = 0
     assert not solve(given, portable).any()
 

@@ -1,4 +1,4 @@
-"""The training loop: one way to the gate, steps that can be watched, interrupted and resumed."""
+"""The training loop runs scheduled queries only and can be observed, interrupted and resumed."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +38,7 @@ def training(algorithm: Algorithm[Any], session: Session | None = None) -> Train
     return Training(algorithm, LocalExecutor(RATINGS), session)
 
 
-def test_steps_end_where_a_run_does() -> None:
+def test_single_steps_end_in_the_state_of_a_run() -> None:
     algorithm = BiasAlgorithm(FACTS, BUDGET)
     whole = training(algorithm).run()
     stepped = training(BiasAlgorithm(FACTS, BUDGET))
@@ -57,7 +57,7 @@ def test_progress_counts_the_steps_of_the_schedule() -> None:
 
 
 class Counted(BiasAlgorithm):
-    """Keeps a whole number in its state, which no checkpoint can hold."""
+    """Has an integer in its state, which no checkpoint can hold."""
 
     def initial_state(self, seeds: Any) -> Any:
         return replace(super().initial_state(seeds), mean=3)
@@ -93,7 +93,7 @@ def test_a_query_that_was_not_scheduled_is_refused(kind: type[BiasAlgorithm]) ->
 
 
 class Peeking(BiasAlgorithm):
-    """Private, and reads exact ratings all the same."""
+    """Private solver that also reads exact ratings."""
 
     def __init__(self, facts: PublicFacts, budget: Budget | None) -> None:
         super().__init__(facts, budget)
@@ -108,7 +108,7 @@ def test_a_private_training_reads_no_exact_rating() -> None:
 
 
 class Spending(BiasAlgorithm):
-    """Gives both tables all of the budget."""
+    """Gives both tables the whole budget."""
 
     def __init__(self, facts: PublicFacts, budget: Budget | None) -> None:
         super().__init__(facts, budget)
@@ -126,10 +126,8 @@ def test_a_schedule_beyond_the_budget_is_refused_before_the_first_release() -> N
 
 
 @pytest.mark.parametrize(("name", "unit"), SOLVERS)
-def test_an_interrupted_run_ends_as_if_it_had_not_been(
-    name: str, unit: Unit, tmp_path: Path
-) -> None:
-    """Interrupted before every single step, and resumed each time."""
+def test_an_interrupted_run_gives_the_same_fit(name: str, unit: Unit, tmp_path: Path) -> None:
+    """Interrupted before every step and resumed each time."""
     solver = small_solver(name, unit)
     budget = BUDGET if solver.is_private else None
     total = len(solver.algorithm_for(RATINGS, budget).schedule)
@@ -163,7 +161,7 @@ def arrays(fit: Any) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """An executor of the caller's own: the loop takes any."""
+    """Another executor than the local one."""
 
     inner: LocalExecutor
     asked: list[str]
@@ -176,7 +174,7 @@ class Counting:
         return self.inner.every_value()
 
 
-def test_the_executor_is_an_argument() -> None:
+def test_the_loop_accepts_any_executor() -> None:
     ratings: Ratings = RATINGS
     executor = Counting(LocalExecutor(ratings), [])
     session = Session(noise=InsecureTestNoise(1))
@@ -189,8 +187,8 @@ def test_nothing_is_released_after_a_post_processing_step() -> None:
     assert isinstance(released[2], Released) and released[2].spec is None
 
 
-def test_one_folder_serves_one_kind_of_gate(tmp_path: Path) -> None:
-    """Exact results under a ledger that says proven would be the worst of all bugs."""
+def test_a_folder_cannot_change_between_a_gate_and_an_exact_gate(tmp_path: Path) -> None:
+    """Otherwise exact answers could be published under a ledger with status proven."""
     private, exact = small_solver("gradient"), small_solver("non-private-gradient")
     for name, first, second in (("a", private, exact), ("b", exact, private)):
         folder = RunFolder.create(tmp_path / name, data=[b"x"])

@@ -1,7 +1,9 @@
-"""No way around the gate: exact sums, chosen keys and post-processing that could reach the key."""
+"""No way around the gate: no exact sums, no chosen keys, no access of algorithms to the key."""
 
 import gc
+import os
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,6 @@ from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter, NoiseReuse
-from taciturn.mechanisms import noise as source
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource, SecureNoise
 from taciturn.mechanisms.run_folder import RunFolder
@@ -29,7 +30,8 @@ def algorithms() -> list[type[Algorithm[Any]]]:
     """Algorithms of all solvers in the catalog."""
     for entry in CATALOG.values():
         entry.load()
-    found, waiting = [], [Algorithm]
+    found: list[type[Algorithm[Any]]] = []
+    waiting = Algorithm.__subclasses__()
     while waiting:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
@@ -38,15 +40,12 @@ def algorithms() -> list[type[Algorithm[Any]]]:
     return found
 
 
-def public_fields(kind: type) -> set[str]:
-    return {name for name in kind.__dataclass_fields__ if not name.startswith("_")}
-
-
 def test_a_session_takes_no_gate() -> None:
-    """A gate of the caller's own could keep exact sums while the ledger says proven."""
+    """A custom gate could store exact sums under a ledger with status proven."""
+    options: dict[str, Any] = {"make_gate": Gate}
     with pytest.raises(TypeError):
-        Session(make_gate=Gate)  # type: ignore[call-arg]
-    assert public_fields(Session) == {
+        Session(**options)
+    assert {field.name for field in fields(Session) if not field.name.startswith("_")} == {
         "seed",
         "user_seed",
         "threads",
@@ -56,18 +55,19 @@ def test_a_session_takes_no_gate() -> None:
     }
 
 
-def test_nobody_names_the_kind_of_a_key() -> None:
+def test_a_caller_cannot_choose_a_key() -> None:
+    constructors: list[Any] = [NoiseSource, SecureNoise]
     with pytest.raises((TypeError, InvalidParameter)):
-        NoiseSource(bytes(32), Noise.SECURE)  # type: ignore[call-arg]
+        constructors[0](bytes(32), Noise.SECURE)
     with pytest.raises((TypeError, InvalidParameter)):
         NoiseSource()
     with pytest.raises(TypeError):
-        SecureNoise(bytes(32))  # type: ignore[call-arg]
+        constructors[1](bytes(32))
     assert InsecureTestNoise(1).kind is Noise.TEST
 
 
 class ChosenKey(SecureNoise):
-    """Claims to be a secure source; its key is all zeros."""
+    """Claims to be a secure source, but its key is all zeros."""
 
     def _secret(self) -> bytes:
         return bytes(32)
@@ -85,7 +85,7 @@ def test_a_source_of_another_class_is_refused(name: str) -> None:
 
 
 def test_a_source_cannot_be_changed_or_drawn_from() -> None:
-    """Neither its methods nor its numbers are in reach of whoever made it."""
+    """Its creator can neither replace its methods nor read its numbers."""
     noise = SecureNoise()
     for name in ("_integers", "integers", "kind"):
         with pytest.raises(AttributeError):
@@ -95,7 +95,7 @@ def test_a_source_cannot_be_changed_or_drawn_from() -> None:
 
 
 class OwnFolder:
-    """Looks like a run folder, with a ledger that says less."""
+    """Has the attributes of a run folder and is none."""
 
     def __init__(self, folder: RunFolder) -> None:
         self.__dict__ |= vars(folder)
@@ -104,30 +104,31 @@ class OwnFolder:
 def test_a_folder_cannot_be_replaced_or_rewritten(tmp_path: Any) -> None:
     folder = RunFolder.create(tmp_path / "run", data=[])
     with pytest.raises(AttributeError):
-        folder.ledger = Ledger()  # type: ignore[misc]
+        setattr(folder, "ledger", Ledger())  # noqa: B010 — the property has no setter
     folder.ledger.append(ExactRelease(purpose="nothing", unit=Unit.VALUE))
     assert folder.ledger.events == ()
+    own: Any = OwnFolder(folder)
     with pytest.raises(InvalidParameter, match="RunFolder"):
-        small_solver("bias").fit(random_ratings(), BUDGET, Session(folder=OwnFolder(folder)))
+        small_solver("bias").fit(random_ratings(), BUDGET, Session(folder=own))
     public = {name for name in dir(folder) if not name.startswith("_")}
     assert not {"noise", "key"} & public
     folder.close()
 
 
 def test_an_audited_fit_is_not_private() -> None:
-    """An audit keeps exact sums, and the ledger of the run it watched says so."""
+    """An audit stores exact sums, so the ledger of its run is not private."""
     from taciturn.audit.transcript import play, watch
 
-    history = watch(small_solver("bias"), random_ratings(), BUDGET)
-    again = play(history, small_solver("bias"), random_ratings(), BUDGET)
-    for fit in (history.fit, again.fit):
+    transcript = watch(small_solver("bias"), random_ratings(), BUDGET)
+    again = play(transcript, small_solver("bias"), random_ratings(), BUDGET)
+    for fit in (transcript.fit, again.fit):
         assert fit.ledger.status is Status.NONE
         assert "audit" in " ".join(fit.ledger.reasons)
     assert small_solver("bias").fit(random_ratings(), BUDGET).ledger.status is Status.PROVEN
 
 
 def reachable(root: Any) -> Iterator[Any]:
-    """Everything that can be reached from an object, code and types left out."""
+    """All objects reachable from an object, except code and types."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:
@@ -143,12 +144,12 @@ def reachable(root: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("name", "unit"), SOLVERS)
-def test_an_algorithm_reaches_neither_key_nor_ratings(
+def test_an_algorithm_has_access_to_neither_key_nor_ratings(
     name: str, unit: Unit, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    """No path leads from what it is given to gate, source, folder, executor or ratings.
+    """No reference leads from its arguments or attributes to gate, source, folder or ratings.
 
-    Only `owner_only` is given ratings, after the model is made, and keeps none.
+    Only `owner_only` gets ratings, after the model is made, and stores none.
     """
     given: list[Any] = []
     called: list[str] = []
@@ -174,15 +175,15 @@ def test_an_algorithm_reaches_neither_key_nor_ratings(
     solver.fit(random_ratings(), BUDGET if solver.is_private else None, Session(folder=folder))
     folder.close()
     assert called.index("model") < called.index("owner_only") == len(called) - 1
-    forbidden = NoiseSource | RunFolder | Gate | Session | LocalExecutor | Training
+    sources = (NoiseSource, RunFolder, Gate, Session, LocalExecutor, Training)
     for each in reachable(given):
-        assert not isinstance(each, forbidden | Ratings | GridValues), type(each)
+        assert not isinstance(each, (*sources, Ratings, GridValues)), type(each)
 
 
-def test_the_start_of_users_does_not_follow_from_the_noise_key(
+def test_the_seed_of_users_does_not_follow_from_the_noise_key(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr(source.os, "urandom", lambda count: bytes(count))
+    monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
     folders = [RunFolder.create(tmp_path / name, data=[]) for name in ("one", "two")]
     monkeypatch.undo()
     assert folders[0]._noise._secret() == folders[1]._noise._secret()
@@ -194,9 +195,7 @@ def test_the_start_of_users_does_not_follow_from_the_noise_key(
 
 
 def test_a_fork_loses_the_key() -> None:
-    """Also where the child has the parent's process number, as in another container."""
-    import os
-
+    """Even if the child has the parent's process number, as in another container."""
     noise = SecureNoise()
     noise._secret()
     reading, writing = os.pipe()
@@ -214,5 +213,5 @@ def test_a_fork_loses_the_key() -> None:
     assert any(noise._secret())
 
 
-def test_the_facade_has_no_gate_and_no_source() -> None:
+def test_the_top_level_package_exports_no_gate_and_no_source() -> None:
     assert not {"Gate", "NoiseSource", "SecureNoise", "RunFolder"} & set(taciturn.__all__)

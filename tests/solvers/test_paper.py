@@ -1,4 +1,4 @@
-"""Algorithm 1 to the letter, and its false theorem."""
+"""The `paper` solver equals Algorithm 1 of the paper and violates its privacy theorem."""
 
 import math
 from dataclasses import replace
@@ -22,6 +22,7 @@ from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.query import Released
 from taciturn.queries.executor import LocalExecutor
+from taciturn.queries.values import Centre
 from taciturn.solvers.contract import PublicFacts, Session
 from taciturn.solvers.flaws import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOPPED
 from taciturn.solvers.paper import PaperSolver, PaperState, has_settled
@@ -37,7 +38,7 @@ class TestPaper(PrivateContract):
     spends = 0.8
 
     def test_a_wider_scale_gives_wider_predictions(self) -> None:
-        """Not this one: its profiles start with norm 1 on every scale."""
+        """Does not hold for this solver: profiles start with norm 1 on every scale."""
         frame = random_ratings(4).to_frame().with_columns(rating=pl.col("rating") * 10)
         solver = self.made(factors=3, iterations=8, step_size=1e-9)
         fit = solver.fit(load(frame, scale="10:50:10"), BUDGET)
@@ -49,7 +50,7 @@ SOLVER = PaperSolver(factors=4, iterations=12, step_size=0.02, epsilon_i=0.5)
 
 
 def spied_fit(solver: PaperSolver, ratings: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Fit, and return the noise that each iteration drew too."""
+    """A fit, and the noise that each iteration drew."""
     noise = []
     original = Gate.release
 
@@ -62,10 +63,10 @@ def spied_fit(solver: PaperSolver, ratings: Any, monkeypatch: pytest.MonkeyPatch
     return solver.fit(ratings, session=Session(seed=4, noise=InsecureTestNoise(2))), noise
 
 
-@pytest.mark.parametrize("centre", ["none", "item-mean"])
+@pytest.mark.parametrize("centre", list(Centre))
 @pytest.mark.parametrize(("regularization", "norm_bound"), [(0.0, 1.0), (0.3, 0.7)])
-def test_the_algorithm_written_with_dense_matrices(
-    centre: str, regularization: float, norm_bound: float, monkeypatch: pytest.MonkeyPatch
+def test_a_fit_equals_the_algorithm_with_dense_matrices(
+    centre: Centre, regularization: float, norm_bound: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ratings = random_ratings(1, users=25, items=15)
     solver = replace(
@@ -77,12 +78,12 @@ def test_the_algorithm_written_with_dense_matrices(
     )
     fit, noise = spied_fit(solver, ratings, monkeypatch)
 
-    mask = np.zeros(ratings.shape[::-1])
+    rated = np.zeros(ratings.shape[::-1])
     v = np.zeros(ratings.shape[::-1])
-    mask[ratings.by_user.columns, ratings.rows()] = 1
+    rated[ratings.by_user.columns, ratings.rows()] = 1
     v[ratings.by_user.columns, ratings.rows()] = ratings.values()
-    means = (v.sum(axis=1) / mask.sum(axis=1)) * (centre == "item-mean")
-    v = (v - means[:, None]) * mask
+    means = (v.sum(axis=1) / rated.sum(axis=1)) * (centre is Centre.ITEM_MEAN)
+    v = (v - means[:, None]) * rated
 
     def clip(rows: Any) -> Any:
         return rows / np.maximum(1, np.linalg.norm(rows, axis=1) / norm_bound)[:, None]
@@ -94,8 +95,8 @@ def test_the_algorithm_written_with_dense_matrices(
     theta /= np.linalg.norm(theta, axis=1)[:, None]
     errors = []
     for eta in noise:
-        difference = mask * (x @ theta.T) - v
-        errors.append(math.sqrt((difference**2).sum() / mask.sum()))
+        difference = rated * (x @ theta.T) - v
+        errors.append(math.sqrt((difference**2).sum() / rated.sum()))
         gradient_x = difference @ clip(theta) + regularization * x
         gradient_theta = difference.T @ clip(x) + regularization * theta
         # The noise was drawn for features in units of the norm bound.
@@ -103,14 +104,14 @@ def test_the_algorithm_written_with_dense_matrices(
         x = x - solver.step_size * gradient_x
         theta = theta - solver.step_size * gradient_theta
 
-    # Values are rounded to a 128th of the scale, profiles to 2^-14: no more apart than that.
+    # Values are rounded to a 128th of the scale, profiles to 2^-14.
     assert np.abs(fit.model.users.factors - theta).max() < 0.02
     assert np.abs(fit.private_items.factors - x).max() < 0.02
     assert np.allclose(fit.private_items.biases, means, atol=1e-6)
     assert np.allclose(fit.owner_view["rmse_before_step"], errors, atol=0.01)
 
 
-def test_the_noise_is_the_papers() -> None:
+def test_the_noise_scale_is_that_of_the_paper() -> None:
     fit = SOLVER.fit(random_ratings())
     sigma = 4 * 1.0 / 0.5 * math.sqrt(2 * math.log(1.25 / 0.01))
     for event in fit.ledger.events:
@@ -118,7 +119,7 @@ def test_the_noise_is_the_papers() -> None:
         assert event.sensitivity == 4.0 and event.noise_scale == pytest.approx(sigma, rel=1e-9)
 
 
-def test_the_overall_epsilon_is_the_papers() -> None:
+def test_the_overall_epsilon_is_that_of_the_paper() -> None:
     solver = PaperSolver(iterations=300).resolved(Budget.from_epsilon(13.183663, 1e-5))
     assert solver.epsilon_i == pytest.approx(0.4, abs=1e-6)
     account = paper_account(epsilon_i=0.4, delta_i=0.01, iterations=300, delta=1e-5)
@@ -129,7 +130,7 @@ def test_the_overall_epsilon_is_the_papers() -> None:
     assert certificate.mu == pytest.approx(exact.mu, rel=1e-9)
 
 
-def test_it_is_claimed_and_says_why_in_two_sentences() -> None:
+def test_the_status_is_claimed_with_a_reason_of_two_sentences() -> None:
     fit = SOLVER.fit(random_ratings())
     assert fit.ledger.status is Status.CLAIMED
     assert fit.ledger.reasons == (FALSE_THEOREM,)
@@ -145,7 +146,7 @@ def test_it_is_claimed_and_says_why_in_two_sentences() -> None:
         ({"epsilon_i": 1.5}, LARGE),
     ],
 )
-def test_each_option_of_the_experiments_is_marked(options: Any, sentence: str) -> None:
+def test_each_option_of_the_experiments_has_its_flaw(options: Any, sentence: str) -> None:
     (reason,) = replace(SOLVER, **options).fit(random_ratings()).ledger.reasons
     assert reason == f"{FALSE_THEOREM} {sentence}"
 
@@ -159,12 +160,12 @@ def test_a_larger_tau_only_adds_noise() -> None:
     assert event.mu == pytest.approx(0.5 / math.sqrt(2 * math.log(125)), rel=1e-9)
 
 
-def test_items_are_private_and_apart() -> None:
+def test_item_profiles_are_private_and_not_in_the_model() -> None:
     fit = SOLVER.fit(random_ratings())
     assert fit.model.items is None and fit.private_items is not None
 
 
-def test_it_stops_by_its_training_error() -> None:
+def test_training_stops_when_its_error_settles() -> None:
     ratings = random_ratings(2, users=60, items=30)
     solver = replace(SOLVER, iterations=500, tolerance=1e-3, patience=4, epsilon_i=5.0)
     fit = solver.fit(ratings, session=Session(noise=InsecureTestNoise(1)))
@@ -181,16 +182,16 @@ def test_it_stops_by_its_training_error() -> None:
         ([1.0, 0.9, 0.8, 0.7], False),
         ([1.0, 0.9, 0.95, 0.85], False),  # worse in between, better at last
         ([1.0, 0.5, 0.5, 0.5], False),
-        ([1.0, 0.5, 0.5, 0.5, 0.4995], True),  # better, but hardly
+        ([1.0, 0.5, 0.5, 0.5, 0.4995], True),  # hardly better
         ([0.5, 1.0, 2.0, 3.0], True),
     ],
 )
-def test_errors_settle_when_the_last_hardly_improve(errors: list[float], stops: bool) -> None:
+def test_errors_settle_when_the_last_ones_hardly_improve(errors: list[float], stops: bool) -> None:
     assert has_settled(np.array(errors), tolerance=1e-3, patience=3) is stops
 
 
 def test_predictions_may_lie_far_beyond_the_scale() -> None:
-    """As printed, popular items overshoot: cutting them back would be another algorithm."""
+    """As in the paper: popular items overshoot, and predictions are not clipped."""
     ratings = random_ratings()
     algorithm = SOLVER.algorithm(PublicFacts.of(ratings, Unit.VALUE), None)
     state = PaperState(
@@ -221,21 +222,21 @@ def test_a_descent_that_diverges_is_refused() -> None:
 
 
 def test_neighbours_differ_by_more_than_claimed() -> None:
-    """The sensitivity test that proven solvers pass: this one must fail it.
+    """The sensitivity test that proven solvers pass fails for this solver.
 
-    One item that many rated; one of its ratings changes. Both datasets see the same user profiles,
-    as released, but each goes on with item profiles of its own, which were never noised.
+    One rating of a popular item changes. Both datasets have the same released user profiles, but
+    item profiles of their own, which have no noise.
     """
     frame = pl.DataFrame(
         {"user_id": np.arange(200), "item_id": np.zeros(200, dtype=int), "rating": [5.0] * 200}
     )
     ratings = load(frame, scale="1:5:1")
     neighbour = replaced(ratings, 0, 1.0)
-    history = watch(SOLVER, ratings, None, Session(noise=InsecureTestNoise(1)))
-    other = play(history, SOLVER, neighbour, None)
+    transcript = watch(SOLVER, ratings, None, Session(noise=InsecureTestNoise(1)))
+    other = play(transcript, SOLVER, neighbour, None)
     changes = [
         np.linalg.norm((one.sums - two.sums).astype(float)) / one.query.sensitivity
-        for one, two in zip(history.tables, other.tables, strict=True)
+        for one, two in zip(transcript.tables, other.tables, strict=True)
     ]
     assert changes[0] <= 1  # the first step is as the proof says
     assert max(changes) > 1.2  # the others are not
@@ -243,12 +244,14 @@ def test_neighbours_differ_by_more_than_claimed() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon_i", [0.15, 0.5])
-def test_training_errors_are_those_of_the_papers_figures(real_set: Any, epsilon_i: float) -> None:
-    """As the experiments were run, at the paper's own number of iterations."""
+def test_training_errors_equal_those_of_the_papers_figures(real_set: Any, epsilon_i: float) -> None:
+    """With the settings of the experiments and the paper's number of iterations."""
     real_set("ml-1m.zip")
     # Iterations and the error at the end, from figures 1 and 4 of the paper.
     iterations, error = {0.15: (791, 0.8389), 0.5: (2109, 0.7237)}[epsilon_i]
-    solver = PaperSolver(epsilon_i=epsilon_i, iterations=iterations, centre="item-mean", tau=5.0)
+    solver = PaperSolver(
+        epsilon_i=epsilon_i, iterations=iterations, centre=Centre.ITEM_MEAN, tau=5.0
+    )
     fit = solver.fit(load("ml-1m"), session=Session(noise=InsecureTestNoise(1)))
     errors = fit.owner_view["rmse_before_step"]
     assert errors[0] == pytest.approx(1.0, abs=0.002)

@@ -1,4 +1,4 @@
-"""The reader is general: callers define the roles of columns."""
+"""Table readers with roles of columns that the caller defines."""
 
 from pathlib import Path
 

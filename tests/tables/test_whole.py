@@ -1,4 +1,4 @@
-"""Small tables: read by the same rules as training data, in every format."""
+"""Small tables are read by the same rules as training data, in every format."""
 
 import bz2
 import gzip
@@ -72,7 +72,7 @@ def test_compressed_titles_are_read_like_plain_ones(written: Any) -> None:
     assert read_titles(old, ids) == {10: '"Am\u00e9lie": a film', 13: "B"}
 
 
-def test_compressed_ratings_of_ones_own_are_read_like_plain_ones(written: Any) -> None:
+def test_compressed_own_ratings_are_read_like_plain_ones(written: Any) -> None:
     path = written("own.csv", "movieId;stars\n10;5\n13;2.5\n")
     assert own_ratings(path, pl.Series([10])) == {10: 5.0, 13: 2.5}
 
@@ -97,12 +97,12 @@ def test_a_table_without_rows_keeps_its_columns(tmp_path: Path) -> None:
     assert frame.columns == ["user_id", "item_id"] and len(frame) == 0
 
 
-def test_parquet_is_known_by_its_first_bytes(tmp_path: Path) -> None:
+def test_parquet_is_recognised_by_its_first_bytes(tmp_path: Path) -> None:
     pl.DataFrame({"item_id": [7]}).write_parquet(tmp_path / "ids")
     assert read_table(tmp_path / "ids")["item_id"].to_list() == [7]
 
 
-def test_text_ids_stay_text_where_numbers_are_not_asked_for(tmp_path: Path) -> None:
+def test_untyped_ids_stay_text(tmp_path: Path) -> None:
     (tmp_path / "users.csv").write_text("user_id\n7\n8\n")
     assert read_table(tmp_path / "users.csv", is_typed=False)["user_id"].to_list() == ["7", "8"]
 
@@ -131,7 +131,7 @@ def test_an_unreadable_table_is_named(
     assert name in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_table_without_ids_is_told_what_to_name(tmp_path: Path) -> None:
+def test_the_error_for_a_table_without_ids_names_the_column(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("one,two\n1,2\n")
     with pytest.raises(InvalidDocument, match=r"a\.csv has no column of user ids.*user_id"):
         id_column(read_table(tmp_path / "a.csv"), USER, "a.csv")

@@ -1,4 +1,6 @@
-"""The compiled posterior and inner products against obvious references."""
+"""Compiled posterior and inner products, compared with slow references."""
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,9 +69,9 @@ class Problem:
     ("measured", "unknown", "known"),
     [(1, 1, 1), (3, 2, 1), (16, 5, 3), (17, 4, 9), (40, 17, 9), (33, 1, 31)],
 )
-def test_it_is_the_conditional_distribution(measured: int, unknown: int, known: int) -> None:
+def test_the_posterior_is_conditional_on_the_sums(measured: int, unknown: int, known: int) -> None:
     ratings = random_ratings(1, users=400, items=12)
-    keep = ratings.by_user.columns != 3  # an item without ratings keeps its prior
+    keep = ratings.by_user.columns != 3  # an item without ratings has its prior as posterior
     problem = Problem(ratings.select(keep), measured, unknown, known)
     found = problem.solve()
     means, covariances = problem.reference()
@@ -80,18 +82,21 @@ def test_it_is_the_conditional_distribution(measured: int, unknown: int, known: 
     assert np.allclose(found.variances[3], np.diag(problem.prior.covariance))
 
 
-def test_threads_change_nothing() -> None:
+def test_the_posterior_does_not_depend_on_threads() -> None:
     problem = Problem(random_ratings(2, users=50, items=300), 20, 5, 3)
     one, three = problem.solve(1), problem.solve(3)
     assert np.array_equal(one.means, three.means) and np.array_equal(one.total, three.total)
 
 
-def test_instructions_change_only_last_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_portable_path_differs_in_last_bits_only(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Problem(random_ratings(2, users=50, items=30), 20, 5, 3)
     fast, original = problem.solve(), _core.posterior_rows
-    monkeypatch.setattr(
-        _core, "posterior_rows", lambda *arguments: original(*arguments, portable=True)
-    )
+
+    def portable(*arguments: Any) -> None:
+        options: dict[str, Any] = {"portable": True}
+        original(*arguments, **options)
+
+    monkeypatch.setattr(_core, "posterior_rows", portable)
     slow = problem.solve()
     assert np.allclose(fast.means, slow.means, rtol=1e-5, atol=1e-6)
     assert np.allclose(fast.variances, slow.variances, rtol=1e-5, atol=1e-7)
@@ -108,10 +113,10 @@ def test_products_match_the_reference(axis: Axis) -> None:
     assert np.allclose(products(pattern, own, others, threads=2), expected, atol=1e-5)
 
 
-def test_the_kernel_refuses_what_does_not_fit() -> None:
+def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
     ratings = random_ratings(3, users=4, items=3)
     starts, columns = ratings.by_item.starts, ratings.by_item.columns
-    good = {
+    good: dict[str, Any] = {
         "table": np.ones((4, 32), dtype=np.float32),
         "design": 16,
         "sums": np.zeros((3, 2)),
@@ -123,7 +128,7 @@ def test_the_kernel_refuses_what_does_not_fit() -> None:
         "variances": np.empty((3, 2)),
         "total": np.zeros((2, 2)),
     }
-    bad = {
+    bad: dict[str, list[Any]] = {
         "table": [np.ones((4, 30), dtype=np.float32), np.ones((3, 32), dtype=np.float32)],
         "design": [8, 32],
         "sums": [np.zeros((3, 3)), np.zeros((2, 2))],
@@ -135,8 +140,8 @@ def test_the_kernel_refuses_what_does_not_fit() -> None:
         "total": [np.zeros((1, 2))],
     }
 
-    def solve(**changes: object) -> None:
-        _core.posterior_rows(starts, columns, **(good | changes), begin=0, end=3)  # type: ignore[arg-type]
+    def solve(**changes: Any) -> None:
+        _core.posterior_rows(starts, columns, **(good | changes), begin=0, end=3)
 
     solve()
     for name, values in bad.items():

@@ -1,4 +1,4 @@
-"""Units that protect the rating pattern: neighbours that come and go, folding in, accuracy."""
+"""`als` under units `rating` and `user`: neighbours, planted bugs, folding in, accuracy."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.ledger import Status
+from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
 from taciturn.audit.cases import Case, Pair, worst_pair
 from taciturn.audit.checks import check_runs
@@ -34,6 +34,7 @@ from taciturn.solvers.bias import BiasSolver
 from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.gradient import GradientSolver
 from taciturn.training.train import save
+from tests.narrow import gaussian_events
 from tests.solvers.contract import LearnsCheckerboard, ProvenContract
 from tests.solvers.helpers import BUDGET, random_ratings
 
@@ -65,7 +66,7 @@ SOLVERS: list[Any] = [
 
 
 def without(ratings: Ratings, unit: Unit, place: int) -> Ratings:
-    """Return a neighbour: without one rating, or without all ratings of whoever gave it."""
+    """Neighbour without one rating, or without all ratings of its user."""
     keep = np.ones(len(ratings), dtype=np.bool_)
     if unit is Unit.RATING:
         keep[place] = False
@@ -74,8 +75,8 @@ def without(ratings: Ratings, unit: Unit, place: int) -> Ratings:
     return ratings.select(keep)
 
 
-def without_person(ratings: Ratings, user: int) -> Ratings:
-    """Return a neighbour in which a person is not even listed."""
+def without_user(ratings: Ratings, user: int) -> Ratings:
+    """Neighbour in which a user is not listed either."""
     frame = ratings.to_frame()
     rest = frame.filter(pl.col("user_id") != ratings.user_ids[user])
     smaller = load(rest, scale=str(ratings.scale))
@@ -84,28 +85,28 @@ def without_person(ratings: Ratings, user: int) -> Ratings:
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_neighbours_that_come_and_go_never_differ_by_more_than_booked(solver: Any) -> None:
-    """Along the same released history every table keeps its bound, whichever world was run."""
+def test_neighbours_never_differ_by_more_than_recorded(solver: Any) -> None:
+    """Given the same transcript every table keeps its bound, whichever dataset was trained on."""
     ratings = random_ratings(8, users=15, items=10)
     largest = 0.0
     for place in np.random.default_rng(0).choice(len(ratings), size=6, replace=False):
-        worlds = [ratings, without(ratings, solver.unit, int(place))]
+        datasets = [ratings, without(ratings, solver.unit, int(place))]
         if solver.unit is Unit.USER:
-            worlds.append(without_person(ratings, int(ratings.rows()[place])))
-        for one, two in ((0, 1), (1, 0), *(((0, 2), (2, 1)) if len(worlds) > 2 else ())):
-            history = watch(solver, worlds[one], BUDGET)
-            other = play(history, solver, worlds[two], BUDGET)
-            for first, second in zip(history.tables, other.tables, strict=True):
+            datasets.append(without_user(ratings, int(ratings.rows()[place])))
+        for one, two in ((0, 1), (1, 0), *(((0, 2), (2, 1)) if len(datasets) > 2 else ())):
+            transcript = watch(solver, datasets[one], BUDGET)
+            other = play(transcript, solver, datasets[two], BUDGET)
+            for first, second in zip(transcript.tables, other.tables, strict=True):
                 difference = (first.sums - second.sums).astype(float)
                 change = float(np.linalg.norm(difference))
                 assert change <= first.query.sensitivity
                 assert np.count_nonzero(difference) <= first.query.coordinates
                 largest = max(largest, change / first.query.sensitivity)
-    assert largest > 0.9999  # the test sees what it looks for: weights and counts reach it
+    assert largest > 0.9999  # weights and counts attain their bounds
 
 
 def failed(solver: Any, pair: Pair | None = None) -> list[str]:
-    """Return the checks of single runs that fail on the worst case."""
+    """Checks of single runs that fail on the worst case."""
     case = Case(solver=solver, budget=BUDGET, pair=pair or worst_pair(solver))
     return [finding.name for finding in check_runs(case)[0] if not finding.passed]
 
@@ -115,7 +116,7 @@ def forgotten_weight(patch: Patch) -> None:
 
 
 def unclipped(patch: Patch) -> None:
-    """The kernel does not clip prediction errors; what is recorded says that it does."""
+    """The kernel does not clip prediction errors, although the recorded bound assumes it."""
     original = ErrorPass.run
 
     def run(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -129,7 +130,7 @@ def unclipped(patch: Patch) -> None:
 
 
 def exact_products(patch: Patch) -> None:
-    """The table of products leaves without noise."""
+    """The table of products is released without noise."""
     last: list[Answer] = []
     answer, update = LocalExecutor.answer, UserAlgorithm.update
 
@@ -177,7 +178,7 @@ def exact_counts(patch: Patch) -> None:
 def test_planted_violations_are_caught(
     plant: Callable[[Patch], None], unit: Unit, check: str, monkeypatch: Patch
 ) -> None:
-    """By a check of single runs; if what is asked for differs too, that is said first."""
+    """By a check of single runs, or because the datasets no longer have the same queries."""
     solver = AlsSolver(unit=unit, factors=1, iterations=3)
     assert failed(solver) == []
     plant(monkeypatch)
@@ -185,8 +186,7 @@ def test_planted_violations_are_caught(
     assert check in found or "same queries" in found
 
 
-def test_a_release_tells_nothing_of_the_mask() -> None:
-    """What would be booked is the same to the letter, whoever rated what."""
+def test_the_plan_does_not_depend_on_the_rating_pattern() -> None:
     for unit in (Unit.RATING, Unit.USER):
         solver = AlsSolver(unit=unit, factors=2, iterations=3)
         plans = [
@@ -202,8 +202,8 @@ def fit() -> Fit:
     return AlsSolver(unit=Unit.USER, factors=3, iterations=6).fit(ratings, BUDGET)
 
 
-def test_folding_in_gives_what_training_gave(fit: Fit) -> None:
-    """`fold_in` is what people were solved with, for a person with few, many or no ratings."""
+def test_folding_in_gives_the_profiles_of_training(fit: Fit) -> None:
+    """For users with few, many or no ratings."""
     ratings = random_ratings(1, users=60, items=30, density=0.4)
     assert fit.model.users is None and fit.private_users is not None and fit.model.items is not None
     frame = ratings.to_frame()
@@ -217,17 +217,17 @@ def test_folding_in_gives_what_training_gave(fit: Fit) -> None:
     assert nothing.bias == 0 and not nothing.factors.any()
 
 
-def test_a_release_of_items_serves_people_who_fold_in(fit: Fit, tmp_path: Path) -> None:
+def test_a_release_of_items_serves_users_who_fold_in(fit: Fit, tmp_path: Path) -> None:
     save(fit, tmp_path / "r")
     assert not (tmp_path / "r" / "users.parquet").exists()
     release = load_release(tmp_path / "r")
     assert release.model.prior == fit.model.prior and release.model.users is None
     recommender = Recommender(release)
-    own = {100: 5.0, 101: 1.0, 102: 4.0}
+    own: dict[int | str, float] = {100: 5.0, 101: 1.0, 102: 4.0}
     mine = recommender.fold_in(own)
     best = recommender.recommend_profile(mine.bias, mine.factors, 5, exclude=list(own))
     assert len(best) == 5 and not {each.item_id for each in best} & set(own)
-    # The card's own code gives the same, with nothing but NumPy and Polars.
+    # The code in the card gives the same profile, with only NumPy and Polars.
     card = (tmp_path / "r" / "card.md").read_text()
     code = card.split("```python\n")[1].split("```")[0]
     code = code.replace('"item_id": [...]', '"item_id": [100, 101, 102]')
@@ -235,33 +235,33 @@ def test_a_release_of_items_serves_people_who_fold_in(fit: Fit, tmp_path: Path) 
         '"items.parquet"', repr(str(tmp_path / "r" / "items.parquet"))
     )
     found: dict[str, Any] = {}
-    exec(code, found)  # noqa: S102 — it is what the card tells people to run
+    exec(code, found)  # noqa: S102 — the code that the card tells users to run
     assert found["mine"][0] == pytest.approx(mine.bias, abs=1e-6)
     assert np.allclose(found["mine"][1:], mine.factors, atol=1e-6)
     rest = [item for item in found["best"].to_list() if item not in own]
     assert rest[:3] == [each.item_id for each in best][:3]
 
 
-def test_people_and_factors_are_chosen_from_what_was_released() -> None:
+def test_the_number_of_factors_depends_on_the_noise() -> None:
     """With much noise there are no factors; with little, there are some."""
     ratings = load("synthetic:10k")
     for unit in (Unit.RATING, Unit.USER):
         ranks = [
             AlsSolver(unit=unit)
             .fit(ratings, Budget.from_epsilon(epsilon, 1e-5))
-            .model.items.factors.shape[1]
+            .model.item_profiles.factors.shape[1]
             for epsilon in (0.1, 1000)
         ]
         assert ranks[0] == 0 and ranks[1] > 0
 
 
 @pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
-def test_nobody_at_all_is_no_error(unit: Unit) -> None:
-    """Whether anybody is there is private: the empty world is a neighbour like any other."""
+def test_training_without_any_rating_is_no_error(unit: Unit) -> None:
+    """Whether there are users is private: the empty dataset is a neighbour too."""
     ratings = random_ratings(2)
     nothing = ratings.select(np.zeros(len(ratings), dtype=np.bool_))
     fit = AlsSolver(unit=unit, factors=1, iterations=2).fit(nothing, BUDGET)
-    assert np.isfinite(fit.owner_model.items.factors).all()
+    assert np.isfinite(fit.owner_model.item_profiles.factors).all()
 
 
 @pytest.mark.parametrize(
@@ -274,8 +274,8 @@ def test_nobody_at_all_is_no_error(unit: Unit) -> None:
     ],
     ids=lambda solver: f"{solver.name}-{solver.unit}",
 )
-def test_what_cannot_be_released_whole_is_refused_before_anything_leaves(solver: Any) -> None:
-    """By the plan, and by the fit before its first step: at an ε that the sampler cannot cover."""
+def test_a_budget_too_small_for_all_releases_is_refused_before_the_first(solver: Any) -> None:
+    """By the plan and by the fit before its first step, at an ε that the sampler cannot cover."""
     ratings = random_ratings(2, users=4, items=300, density=0.1)
     budget = Budget.from_epsilon(1e-9, 1e-5)
     steps: list[int] = []
@@ -288,27 +288,29 @@ def test_what_cannot_be_released_whole_is_refused_before_anything_leaves(solver:
 
 @pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
 def test_the_charge_for_the_sampler_is_fixed_in_advance(unit: Unit) -> None:
-    """Whatever is released: a run that finds no room for factors is charged like one that does."""
+    """A run without factors is charged like a run with factors."""
     ratings = load("synthetic:10k")
     solver = AlsSolver(unit=unit)
     for epsilon in (0.1, 1000):
         budget = Budget.from_epsilon(epsilon, 1e-5)
         fit, plan = solver.fit(ratings, budget), solver.plan(ratings, budget)
-        charges = [[event.sampler_charge() for event in each] for each in (plan, fit.ledger.events)]
+        charges = [
+            [event.sampler_charge() for event in gaussian_events(ledger)]
+            for ledger in (Ledger(plan), fit.ledger)
+        ]
         assert charges[0] == charges[1]
-    assert fit.owner_model.items.factors.shape[1] > 0
+    assert fit.owner_model.item_profiles.factors.shape[1] > 0
 
 
-def test_small_budgets_train() -> None:
-    """64 factors at ε = 1e-4: this was refused after eighteen recorded events."""
+def test_many_factors_train_within_a_small_budget() -> None:
     fit = AlsSolver(factors=64).fit(random_ratings(2), Budget.from_epsilon(1e-4, 1e-5))
     assert fit.ledger.status is Status.PROVEN
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("scale", ["-1e30:1e30", "0:1e-30", "1e29:1e30"])
-def test_no_rating_makes_a_person_impossible_to_solve(scale: str) -> None:
-    """An error while people are solved would tell of their ratings."""
+def test_no_rating_makes_the_profile_of_a_user_unsolvable(scale: str) -> None:
+    """An error in solving for users would reveal something about their ratings."""
     low, high = (float(each) for each in scale.split(":"))
     frame = random_ratings(2).to_frame()
     ends = frame.with_columns(rating=pl.when(pl.col("rating") > 3).then(high).otherwise(low))
@@ -317,32 +319,33 @@ def test_no_rating_makes_a_person_impossible_to_solve(scale: str) -> None:
         fit = AlsSolver(unit=Unit.USER, factors=2, iterations=3).fit(
             ratings, BUDGET, Session(seed=seed)
         )
-        assert np.isfinite(fit.owner_model.items.biases).all()
+        assert np.isfinite(fit.owner_model.item_profiles.biases).all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("unit", "floors"),
+    ("unit", "maxima"),
     [
         (Unit.RATING, {1.0: 0.9140, 5.0: 0.8700, 20.0: 0.8560}),
         (Unit.USER, {1.0: 0.9540, 5.0: 0.9050, 20.0: 0.8840}),
     ],
 )
-def test_accuracy_on_movielens(unit: Unit, floors: dict[float, float], real_set: Any) -> None:
-    """One split each, with a margin of about four deviations of a split's error."""
+def test_errors_on_movielens_are_below_their_maxima(
+    unit: Unit, maxima: dict[float, float], real_set: Any
+) -> None:
+    """One split each; margin of about four standard deviations of the error between splits."""
     real_set("ml-1m.zip")
     train, test = random_split(load("ml-1m"), 0.1, 21)
-    for epsilon, floor in floors.items():
+    for epsilon, most in maxima.items():
         budget = Budget.from_epsilon(epsilon, 1e-5)
         fit = AlsSolver(unit=unit).fit(train, budget, Session(seed=21))
-        assert rmse(fit, test) < floor
+        assert rmse(fit, test) < most
         if epsilon > 1:
             bias = BiasSolver(unit=unit).fit(train, budget, Session(seed=21))
             assert rmse(fit, test) < rmse(bias, test)
 
 
-def test_accuracy_on_synthetic_ratings() -> None:
-    """Factors help where the budget is large, and never hurt much."""
+def test_factors_help_at_a_large_budget_and_never_hurt_much() -> None:
     train, test = random_split(load("synthetic:100k"), 0.1, 1)
     for unit in (Unit.RATING, Unit.USER):
         for epsilon in (1.0, 20.0):

@@ -1,4 +1,4 @@
-"""The lead solver: what it learns, what it publishes, how sure it is, and what it can bear."""
+"""`als` under unit `value`: accuracy, uncertainty, pattern features and refused input."""
 
 from pathlib import Path
 from typing import Any, ClassVar
@@ -36,9 +36,9 @@ class TestAls(LearnsCheckerboard, ValueContract):
     name = "als"
     small: ClassVar = {"factors": 2, "iterations": 3}
     fixed_sensitivities = False
-    # Residuals are clipped so closely that a rating from one end of the scale to the other moves
-    # some table by all that is recorded.
-    reaches = 0.9999
+    # Clipping thresholds are so small that a rating that moves from one end of the scale to the
+    # other attains the bound of some table.
+    tightness = 0.9999
 
 
 COVERED = (0.5, 0.9)
@@ -61,9 +61,11 @@ def movielens(real_set: Any) -> Split:
 
 
 @pytest.mark.slow
-def test_it_is_never_much_worse_than_biases(synthetic: Split) -> None:
-    """Whom people rate tells nothing about taste here, and at a small ε factors are lost in noise:
-    it must find out by itself that biases are all there is."""
+def test_als_is_never_much_worse_than_biases(synthetic: Split) -> None:
+    """The rating pattern is independent of the ratings here, and at a small ε noise hides factors.
+
+    `als` has to fall back to biases.
+    """
     train, test = synthetic
     for epsilon in (0.5, 2, 10):
         budget = Budget.from_epsilon(epsilon, 1e-5)
@@ -75,7 +77,7 @@ def test_it_is_never_much_worse_than_biases(synthetic: Split) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*official archive")
 @pytest.mark.parametrize("epsilon", [1, 5, 10])
-def test_deviations_cover_what_they_say(movielens: Split, epsilon: float) -> None:
+def test_deviations_have_their_nominal_coverage(movielens: Split, epsilon: float) -> None:
     train, test = movielens
     found = coverage(fitted(train, epsilon, uncertainty=True), test, COVERED)
     assert found == pytest.approx(COVERED, abs=0.04)
@@ -85,8 +87,8 @@ def test_deviations_cover_what_they_say(movielens: Split, epsilon: float) -> Non
     ("levels", "chances"),
     [((0, 1), (0.9, 0.1)), ((1, 5), (0.2, 0.8)), ((1, 2, 3, 4, 5), (0.1, 0.04, 0.06, 0.1, 0.7))],
 )
-def test_skewed_ratings_are_not_misjudged(levels: Any, chances: Any) -> None:
-    """Cutting moves the mean of a skewed residual; what that is, is measured and taken off."""
+def test_skewed_ratings_are_predicted_without_bias(levels: Any, chances: Any) -> None:
+    """Clipping shifts the mean of a skewed residual; the solver estimates and removes the shift."""
     random = np.random.default_rng(0)
     rows, columns = np.nonzero(random.random((400, 150)) < 0.15)
     values = random.choice(np.array(levels, dtype=float), rows.size, p=chances)
@@ -99,12 +101,13 @@ def test_skewed_ratings_are_not_misjudged(levels: Any, chances: Any) -> None:
     assert np.sqrt(fit.model.residual_variance) == pytest.approx(deviation, rel=0.1)
 
 
-def test_what_cannot_be_is_refused_before_anything_is_released(tmp_path: Path) -> None:
+def test_impossible_settings_are_refused_before_the_first_release(tmp_path: Path) -> None:
     """A budget that one release cannot spend, and variances too wide for a release."""
-    for epsilon, scale, options, word in (
+    cases: tuple[tuple[float, str, dict[str, Any], str], ...] = (
         (5000.0, "1:5:1", {}, "at most mu"),
         (5.0, "0:100000000", {"uncertainty": True}, "no wider"),
-    ):
+    )
+    for epsilon, scale, options, word in cases:
         folder = RunFolder.create(tmp_path / word.replace(" ", "-"), data=[])
         budget = Budget.from_epsilon(epsilon, 1e-5)
         with pytest.raises(InvalidParameter, match=word):
@@ -116,13 +119,13 @@ def test_what_cannot_be_is_refused_before_anything_is_released(tmp_path: Path) -
 def test_deviations_follow_from_the_profiles() -> None:
     fit = fitted(random_ratings(1), uncertainty=True)
     users, items = np.array([0, 5], dtype=np.int32), np.array([1, 7], dtype=np.int32)
-    assert fit.model.items is not None and fit.model.residual_variance is not None
+    assert fit.model.residual_variance is not None
     for place, deviation in enumerate(fit.model.deviations_rows(users, items)):
         user, item = users[place], items[place]
         rows: list[npt.NDArray[Any]] = []
-        for side, row in ((fit.model.users, user), (fit.model.items, item)):
-            assert side.variances is not None and side.bias_variances is not None
-            rows += [side.factors[row], side.variances[row], side.bias_variances[row]]
+        for profiles, row in ((fit.model.user_profiles, user), (fit.model.item_profiles, item)):
+            assert profiles.variances is not None and profiles.bias_variances is not None
+            rows += [profiles.factors[row], profiles.variances[row], profiles.bias_variances[row]]
         u, vu, bu, i, vi, bi = rows
         variance = fit.model.residual_variance + bu + bi + (vu * i**2 + vi * u**2 + vu * vi).sum()
         assert deviation == pytest.approx(np.sqrt(variance), rel=1e-5)
@@ -130,7 +133,7 @@ def test_deviations_follow_from_the_profiles() -> None:
         fitted(random_ratings(1)).model.deviations_rows(users, items)
 
 
-def test_what_the_mask_tells_is_published_and_said() -> None:
+def test_published_pattern_features_are_in_the_ledger_and_the_certificate() -> None:
     ratings = random_ratings(1)
     with_features, without = fitted(ratings), fitted(ratings, pattern_features=False)
     events = with_features.ledger.events
@@ -139,12 +142,12 @@ def test_what_the_mask_tells_is_published_and_said() -> None:
     assert "inside the profiles" in certificate.to_text()
     assert not any(isinstance(event, PatternRelease) for event in without.ledger.events)
     assert "profiles" not in "".join(Certificate.from_ledger(without.ledger, 1e-5).not_hidden)
-    assert without.model.users.factors.shape[1] == usual_factors(30, 20, len(ratings))
-    assert with_features.model.users.factors.shape[1] > without.model.users.factors.shape[1]
+    wide, narrow = (fit.model.user_profiles.factors.shape[1] for fit in (with_features, without))
+    assert wide > narrow == usual_factors(30, 20, len(ratings))
 
 
-def test_the_mask_helps_where_it_tells_something() -> None:
-    """People rate mostly what they like: few as they are, that is worth more than noisy sums."""
+def test_pattern_features_help_if_users_rate_what_they_like() -> None:
+    """With few ratings, the rating pattern is more informative than noisy sums."""
     random = np.random.default_rng(0)
     group, kind = random.integers(0, 2, 300), random.integers(0, 2, 80)
     likes = group[:, None] == kind
@@ -159,25 +162,25 @@ def test_the_mask_helps_where_it_tells_something() -> None:
 
 
 @pytest.mark.parametrize(("users", "items"), [(1, 1), (1, 5), (5, 1), (2, 2), (3, 40)])
-def test_tiny_sets_are_no_trouble(users: int, items: int) -> None:
+def test_tiny_sets_are_trained_on(users: int, items: int) -> None:
     rows, columns = (each.ravel() for each in np.indices((users, items)))
     frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": np.full(rows.size, 3.0)})
-    for mask in (True, False):
-        fit = fitted(load(frame, scale="1:5:1"), pattern_features=mask, uncertainty=True)
+    for used in (True, False):
+        fit = fitted(load(frame, scale="1:5:1"), pattern_features=used, uncertainty=True)
         predicted = fit.owner_model.predict_rows(rows.astype(np.int32), columns.astype(np.int32))
         assert np.isfinite(predicted).all() and np.abs(predicted - 3).max() < 2.1
 
 
-def test_pattern_features_are_standardised_and_blind_to_values() -> None:
+def test_pattern_features_are_standardised_and_independent_of_values() -> None:
     ratings = random_ratings(2, users=60, items=30)
     users, items = compute_pattern_features(ratings.pattern, 6)
     assert users.shape == (60, 6) and items.shape == (30, 6)
-    for features, side in ((users, ratings.by_user), (items, ratings.by_item)):
-        weights = np.diff(side.starts) / len(ratings)
+    for features, rows in ((users, ratings.by_user), (items, ratings.by_item)):
+        weights = np.diff(rows.starts) / len(ratings)
         assert weights @ features[:, 0] == pytest.approx(0, abs=0.01)
         assert weights @ features[:, 0] ** 2 == pytest.approx(1, abs=0.01)
-        # The others are shrunk where there are few ratings.
-        few = np.diff(side.starts)
+        # The others are shrunk in rows with few ratings.
+        few = np.diff(rows.starts)
         back = features[:, 1:] * ((few + 20) / np.maximum(few, 1))[:, None]
         assert np.allclose(weights @ back, 0, atol=0.1)
         assert np.allclose(weights @ back**2, 1, atol=0.2)
@@ -187,7 +190,7 @@ def test_pattern_features_are_standardised_and_blind_to_values() -> None:
 
 
 def test_pattern_features_are_the_same_each_time() -> None:
-    """Also where singular values coincide: a complete mask, and one that falls into parts."""
+    """Even if singular values coincide: a complete rating pattern, and a block-diagonal one."""
     rows, columns = (each.ravel() for each in np.indices((40, 30)))
     for keep in (rows >= 0, rows % 5 == columns % 5):
         frame = pl.DataFrame({"user_id": rows[keep], "item_id": columns[keep], "rating": 3.0})
@@ -197,8 +200,8 @@ def test_pattern_features_are_the_same_each_time() -> None:
         assert np.isfinite(first[0]).all() and np.isfinite(first[1]).all()
 
 
-def test_groups_in_the_pattern_are_found() -> None:
-    """Two groups that rate each their own items: the first singular vector tells them apart."""
+def test_pattern_features_separate_groups_of_users() -> None:
+    """Two groups rate different items; the sign of the first singular vector separates them."""
     random = np.random.default_rng(1)
     rows, columns = np.nonzero(random.random((40, 30)) < 0.5)
     together = (rows % 2) == (columns % 2)
@@ -210,7 +213,7 @@ def test_groups_in_the_pattern_are_found() -> None:
         assert abs(signs.sum()) == len(features)
 
 
-def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
+def test_an_interrupted_run_gives_the_same_fit(tmp_path: Path) -> None:
     ratings = random_ratings(3)
 
     def run(folder: RunFolder, stop_at: int | None = None) -> Fit:
@@ -229,12 +232,13 @@ def test_an_interrupted_run_goes_on_to_the_same_end(tmp_path: Path) -> None:
             run(folder, stop_at)
         folder.close()
         resumed = run(RunFolder.resume(path, data=[]))
-        assert np.array_equal(whole.model.users.factors, resumed.model.users.factors)
+        assert np.array_equal(
+            whole.model.user_profiles.factors, resumed.model.user_profiles.factors
+        )
         assert whole.ledger.events == resumed.ledger.events
 
 
-def test_weights_go_where_something_can_be_learnt() -> None:
-    """A coefficient that is known already gets nothing of the next query."""
+def test_known_coefficients_get_no_weight_in_the_next_query() -> None:
     ratings = random_ratings(4, users=60, items=40)
     layout = Layout(PublicFacts.of(ratings, Unit.VALUE), 2, has_pattern_features=False)
     state = begin_factors(layout, layout.initial_state(Seeds()))
