@@ -39,7 +39,7 @@ bench: $(VENV)/installed $(VENV)/group-test
 	$(BIN)/python -m benchmarks $(BENCH)
 
 docs: $(VENV)/group-docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/zensical build --clean --strict
 
 clean:
 	rm -rf $(VENV) build site .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""docs/architecture.md: its worked example of a new solver works, and its paths exist."""
+"""docs/concepts/architecture.md: its worked example of a new solver works, and its paths exist."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import taciturn
 from taciturn import _core
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "concepts" / "architecture.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

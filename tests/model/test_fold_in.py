@@ -41,7 +41,7 @@ def test_ratings_of_unknown_items_are_ignored() -> None:
 def test_a_profile_is_the_minimum_of_the_documented_sum(
     prior: Prior | None, regularization: float
 ) -> None:
-    """The regression of docs/release-format.md; without a prior, from the assumptions."""
+    """The regression of docs/reference/release-format.md; without a prior, from the assumptions."""
     model = replace(factor_model(width=2), prior=prior)
     own: dict[int | str, float] = {10: 5.0, 13: 1.5, 22: 4.0, 40: 2.0}
     items = model.item_profiles

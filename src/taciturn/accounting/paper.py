@@ -7,7 +7,7 @@ Mugdho and Imtiaz calibrate each step's noise by the classical Gaussian mechanis
 
 Here a = μ²/2, so ε_opt is the zCDP bound of the exact μ. The formulas are correct for a mechanism
 whose sensitivity is Δ at every step. The paper's algorithm is not such a mechanism
-(docs/notation.md).
+(docs/reference/notation.md).
 """
 
 import math

@@ -135,7 +135,7 @@ class FactorModel:
 
         Reads the user's ratings without noise: the result is private to that user, must not be
         published and is not covered by any certificate. Solves the ridge regression in
-        docs/release-format.md. Items without a profile are ignored.
+        docs/reference/release-format.md. Items without a profile are ignored.
 
         Parameters
         ----------

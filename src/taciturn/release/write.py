@@ -1,4 +1,4 @@
-"""Writing a release atomically, never over an existing one. See docs/release-format.md."""
+"""Atomic writing of a release, never over an existing one. See docs/reference/release-format.md."""
 
 import hashlib
 import secrets

@@ -36,7 +36,8 @@ STARTS = {0.15: 8, 0.2: 1, 0.3: 0, 0.5: 12, 0.75: 13, 0.9: 7, None: 13}
 
 The iteration at which the error starts to fall depends on the random initial profiles. The paper
 does not give its own, which differed between lines. Of about thirty seeds tried, these make the
-error fall when the paper's does (docs/reproduction.md). All other figures start with seed 0.
+error fall when the paper's does (docs/benchmarks/reproduction.md). All other figures start with
+seed 0.
 """
 
 

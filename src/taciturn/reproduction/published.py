@@ -25,7 +25,7 @@ NON_PRIVATE = "non-private"
 
 RUN_WITH = {44: 48}
 """Values of k that the paper ran, by the k that it plots. Its errors at 44 match k = 48 within
-0.001 and differ from k = 44 by up to 0.016 (docs/reproduction.md)."""
+0.001 and differ from k = 44 by up to 0.016 (docs/benchmarks/reproduction.md)."""
 
 
 class Quantity(StrEnum):

@@ -177,7 +177,7 @@ def has_settled(errors: npt.NDArray[np.float64], tolerance: float, patience: int
     """Whether the last `patience` errors hardly improve on those before them.
 
     The least of them is then less than `tolerance` below the least before them. With 5e-5 and 15 it
-    is as close as any to the paper's numbers of iterations (docs/reproduction.md).
+    is as close as any to the paper's numbers of iterations (docs/benchmarks/reproduction.md).
     """
     if errors.size <= patience:
         return False
