@@ -20,7 +20,7 @@ from taciturn.data.pattern import Axis, Pattern
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.noise import BLOCK, SecureNoise
-from taciturn.mechanisms.query import Answer
+from taciturn.mechanisms.query import Answer, Released
 from taciturn.queries.values import GridValues, ValueView
 from taciturn.queries.weighted_sums import WeightedSums
 
@@ -116,7 +116,7 @@ class _FixedValues:
         raise NotImplementedError("a gate reads no ratings")
 
 
-def only_noise(rows: int, width: int, threads: int) -> Callable[[], object]:
+def only_noise(rows: int, width: int, threads: int) -> Callable[[], Released]:
     """Release of a table that no rating contributes to, so that only the noise takes time."""
     grid, features = ValueGrid.for_scale(1, 5), FeatureGrid()
     nothing = np.empty(0, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""docs/concepts/architecture.md: its worked example of a new solver works, and its paths exist."""
+"""docs/concepts/architecture.md: the worked example of a solver runs, named paths exist."""
 
 import os
 import re
@@ -77,17 +77,17 @@ if name == "pytest":
 from taciturn.cli import main
 main()
 """
-"""Runs a program of the copied package: without the import hook of an editable install."""
+"""Program that runs the copied package, without the import hook of an editable install."""
 
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 CODE = re.compile(r"`((?:src/taciturn|taciturn|tests|cpp|benchmarks|docs)/[\w./-]+\.\w+)`")
 ABSENT = {"item_mean.py", "item-mean.md", "test_item_mean.py", "report.md"}
-"""Files of the worked example, and what a benchmark writes."""
+"""Files of the worked example and of benchmark results."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_code_that_a_page_names_exists(page: Path) -> None:
+def test_files_that_a_page_names_exist(page: Path) -> None:
     named = set(CODE.findall(page.read_text(encoding="utf-8")))
     wanted = {name for name in named if Path(name).name not in ABSENT}
     missing = [
@@ -96,7 +96,7 @@ def test_code_that_a_page_names_exists(page: Path) -> None:
     assert not missing
 
 
-def test_every_package_has_a_paragraph() -> None:
+def test_every_package_is_described_in_the_architecture() -> None:
     text = PAGE.read_text(encoding="utf-8")
     package = Path(taciturn.__file__).parent
     for folder in package.iterdir():

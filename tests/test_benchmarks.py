@@ -1,4 +1,4 @@
-"""The benchmarks import and run, the float pass is a gradient, the report has all results."""
+"""Benchmarks: imports, the float pass, timed functions and the report."""
 
 import json
 from importlib import import_module
@@ -24,13 +24,13 @@ def test_the_float_pass_is_both_gradients(factors: int, threads: int) -> None:
     ratings = synthetic_ratings("10k")
     random = np.random.default_rng(factors)
     users, items = (random.normal(size=(n, factors)).astype(np.float32) for n in ratings.shape)
-    side, values = ratings.by_user, ratings.values()
-    products = np.einsum("nk,nk->n", users[ratings.rows()], items[side.columns])
+    rows, values = ratings.by_user, ratings.values()
+    products = np.einsum("nk,nk->n", users[ratings.rows()], items[rows.columns])
     table = scipy.sparse.csr_array(
-        (products - values, side.columns, side.starts), shape=ratings.shape
+        (products - values, rows.columns, rows.starts), shape=ratings.shape
     )
-    found = FloatPass(side, values, users, items, threads)
-    for _ in range(2):  # a second pass begins anew
+    found = FloatPass(rows, values, users, items, threads)
+    for _ in range(2):  # a second pass does not add to the first
         of_users, of_items = found.gradients()
         assert np.allclose(of_users, table @ items, rtol=1e-3, atol=1e-3)
         assert np.allclose(of_items, table.T @ users, rtol=1e-3, atol=1e-3)
@@ -43,7 +43,7 @@ def test_other_numbers_of_factors_are_refused() -> None:
         FloatPass(ratings.by_user, ratings.values(), users, items, 1).run()
 
 
-def test_a_report_has_every_table_and_what_is_not_met(tmp_path: Path) -> None:
+def test_a_report_has_every_table_and_every_bar(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"size": 1, "s": 2.5}, {"size": 2, "s": 5}, {"other": "x"}]
     bars = [Bar.at_most("seconds", "2.5", 3), Bar.at_most("more seconds", 5, 3)]
     write(tmp_path, [Section("times", "How long", "About it.", rows, bars)], {"threads": 2})

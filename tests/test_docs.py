@@ -18,7 +18,7 @@ import typer
 import taciturn
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
-from taciturn.accounting.events import ExactRelease, PatternRelease
+from taciturn.accounting.events import ExactRelease, Noise, PatternRelease
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit
 from taciturn.cli.app import app
@@ -147,7 +147,7 @@ def test_recipe_accepts_true_certificates(recipe: Path, epsilon_scale: float) ->
 
 
 def test_recipe_takes_the_certificate_of_a_release(recipe: Path, tmp_path: Path) -> None:
-    for solver in ("gradient", "als"):  # of which the second publishes features of the mask
+    for solver in ("gradient", "als"):  # the second publishes pattern features
         write_small(tmp_path / solver, solver)
         document = json.loads((tmp_path / solver / "certificate.json").read_text())
         assert run_recipe(recipe, document).returncode == 0
@@ -156,13 +156,13 @@ def test_recipe_takes_the_certificate_of_a_release(recipe: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("ledger", "reason"),
     [
-        (Ledger([replace(ITEMS, noise="test")]), "for tests"),
+        (Ledger([replace(ITEMS, noise=Noise.TEST)]), "for tests"),
         (Ledger([replace(ITEMS, flaw="unbounded")]), "no valid proof"),
         (Ledger([ExactRelease(purpose="mean", unit=ITEMS.unit)]), "without noise"),
         (
             Ledger(
                 [
-                    replace(ITEMS, unit="rating"),
+                    replace(ITEMS, unit=Unit.RATING),
                     PatternRelease(purpose="features", unit=Unit.RATING),
                 ]
             ),

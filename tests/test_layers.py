@@ -1,4 +1,4 @@
-"""Layers import only layers above them; the facade is lazy."""
+"""Layers import only layers above them, and the top-level package imports lazily."""
 
 import ast
 import subprocess
@@ -11,7 +11,7 @@ import taciturn
 
 PACKAGE = Path(taciturn.__file__).parent
 
-# In the order that data flows: a layer imports only itself and those before it.
+# In the order of the data flow: a layer imports only itself and earlier ones.
 LAYERS = [
     "_version",
     "errors",
@@ -36,12 +36,12 @@ LAYERS = [
 
 
 def imported_layers(file: Path) -> set[str]:
-    """Return the layers that a file imports, wherever in it the import stands."""
+    """Layers that a file imports, also inside functions."""
     layers = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-            assert "taciturn" not in names, f"{file} imports the facade"
+            assert "taciturn" not in names, f"{file} imports the top-level package"
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} uses a relative import"
             names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -73,7 +73,7 @@ def test_the_check_sees_an_import_inside_a_function(tmp_path: Path) -> None:
     assert imported_layers(file) == {"cli", "accounting"}
 
 
-def test_facade_is_lazy_and_complete() -> None:
+def test_the_top_level_package_is_lazy_and_complete() -> None:
     code = (
         "import sys, taciturn\n"
         "heavy = {'numpy', 'scipy', 'polars', 'typer', 'rich', 'matplotlib'} & set(sys.modules)\n"
@@ -92,7 +92,7 @@ def test_facade_is_lazy_and_complete() -> None:
         ("taciturn.training.train", {"scipy.optimize", "scipy.stats", "matplotlib"}),
     ],
 )
-def test_what_is_slow_to_import_waits(module: str, slow: set[str]) -> None:
+def test_slow_imports_are_deferred(module: str, slow: set[str]) -> None:
     code = f"import sys, {module}; found = {slow} & set(sys.modules); assert not found, found"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
@@ -111,11 +111,11 @@ CLOSURES = {
     "taciturn.recommend.requests": PRIVATE,
     "taciturn.recommend.export": PRIVATE,
 }
-"""Packages that nothing imported by an entry point may import, however far down."""
+"""Packages that an entry point must not import, directly or indirectly."""
 
 
 @pytest.mark.parametrize("entry", CLOSURES)
-def test_an_entry_point_imports_nothing_that_it_must_not(entry: str) -> None:
+def test_an_entry_point_imports_no_forbidden_package(entry: str) -> None:
     code = (
         f"import sys, {entry}\n"
         "found = {name.split('.')[1] for name in sys.modules if name.startswith('taciturn.')}\n"

@@ -1,4 +1,4 @@
-"""Scales: declared, parsed, and how ratings are stored on them."""
+"""Rating scales: parsing, and encoding of ratings."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
+from tests.narrow import present
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,9 @@ from taciturn.scale import Scale
         ("0:1:0.1", 0, 1, 0.1, "uint8"),
     ],
 )
-def test_parsing(text: str, low: float, high: float, step: float | None, dtype: str) -> None:
+def test_a_scale_is_parsed_and_printed(
+    text: str, low: float, high: float, step: float | None, dtype: str
+) -> None:
     scale = Scale.parse(text)
     assert (scale.low, scale.high, scale.step) == (low, high, step)
     assert scale.dtype == dtype
@@ -50,18 +53,19 @@ def test_bad_scales_are_refused(text: str) -> None:
 
 
 @given(st.sampled_from(["1:5:1", "0.5:5:0.5", "0:1:0.1", "-10:10:0.01"]), st.data())
-def test_values_on_the_steps_survive(text: str, data: st.DataObject) -> None:
+def test_values_on_the_steps_are_encoded_exactly(text: str, data: st.DataObject) -> None:
     scale = Scale.parse(text)
-    levels = round(scale.range / scale.step)
+    step = present(scale.step)
+    levels = round(scale.range / step)
     codes = data.draw(st.lists(st.integers(0, levels), min_size=1, max_size=50))
-    values = scale.low + scale.step * np.array(codes)
+    values = scale.low + step * np.array(codes)
     encoded, outside = scale.encode(values)
     assert encoded.tolist() == codes and not outside.any()
     assert np.allclose(scale.decode(encoded), values, atol=1e-6)
 
 
 @given(st.lists(st.floats(width=32), min_size=1, max_size=50))
-def test_whatever_comes_is_stored_on_the_scale(values: list[float]) -> None:
+def test_any_value_is_stored_on_the_scale(values: list[float]) -> None:
     for text in ("1:5", "1:5:1"):
         scale = Scale.parse(text)
         encoded, outside = scale.encode(np.array(values))

@@ -29,7 +29,7 @@ def run(folder: Path, plan: Plan = PLAN, ratings: Any = RATINGS) -> compare.Comp
     return run_comparison(ratings, plan, source="made up", folder=folder)
 
 
-def test_every_cell_is_run_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_cell_is_run_once_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path)
     assert list(first.results) == PLAN.cells and len(PLAN.cells) == 2 * (3 * 2 + 1)
     assert len(list((tmp_path / "cells").iterdir())) == len(PLAN.cells)
@@ -38,26 +38,26 @@ def test_every_cell_is_run_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.undo()
     for cell in list((tmp_path / "cells").iterdir())[:3]:
         cell.unlink()
-    told: list[tuple[int, int, float]] = []
+    reported: list[tuple[int, int, float]] = []
     run_comparison(
-        RATINGS, PLAN, source="", folder=tmp_path, progress=lambda *facts: told.append(facts)
+        RATINGS, PLAN, source="", folder=tmp_path, progress=lambda *facts: reported.append(facts)
     )
     total = len(PLAN.cells)
-    assert told == [(total - 3 + n, total, n / 3) for n in range(4)]
+    assert reported == [(total - 3 + n, total, n / 3) for n in range(4)]
     fewer = replace(PLAN, solvers=("bias",), epsilons=(1.0,))
     assert run(tmp_path, fewer).results.keys() < first.results.keys()
 
 
 @pytest.mark.parametrize("change", ["ratings", "delta", "holdout", "seeds", "first_seed"])
-def test_other_questions_are_run(tmp_path: Path, change: str) -> None:
+def test_other_ratings_or_settings_are_run(tmp_path: Path, change: str) -> None:
     small = Plan(solvers=("bias",), epsilons=(1.0,), seeds=1)
     run(tmp_path, small)
     plan, ratings = small, RATINGS
     if change == "ratings":
         ratings = random_ratings(4, users=80, items=40, density=0.4)
     else:
-        other = {"delta": 1e-6, "holdout": 0.2, "seeds": 2, "first_seed": 7}[change]
-        plan = replace(small, **{change: other})
+        others: dict[str, Any] = {"delta": 1e-6, "holdout": 0.2, "seeds": 2, "first_seed": 7}
+        plan = replace(small, **{change: others[change]})
     run(tmp_path, plan, ratings)
     assert len(list((tmp_path / "cells").iterdir())) == 2
 
@@ -76,7 +76,7 @@ def test_the_paper_is_compared_at_the_same_exact_epsilon() -> None:
     assert gaussian.epsilon(PLAN.delta, mu) == pytest.approx(5.0)
 
 
-def test_differences_are_paired(tmp_path: Path) -> None:
+def test_differences_are_paired_by_seed(tmp_path: Path) -> None:
     comparison = run(tmp_path)
     by_kind = {(each.solver, each.epsilon): each for each in comparison.summaries()}
     found = by_kind["bias", 10.0]
@@ -109,7 +109,7 @@ def test_units_are_compared_side_by_side(tmp_path: Path) -> None:
         assert unit.facts.hides.replace("'", "&#x27;") in page or unit.facts.hides in page
 
 
-def test_files_and_table(tmp_path: Path) -> None:
+def test_a_comparison_is_written_as_data_figures_and_a_page(tmp_path: Path) -> None:
     comparison = run(tmp_path)
     files = write_comparison(tmp_path, comparison)
     assert [file.name for file in files] == [f"compare.{e}" for e in ("json", "png", "svg", "html")]
@@ -143,7 +143,7 @@ def test_a_damaged_result_is_run_again(tmp_path: Path, content: str) -> None:
         {"epsilons": (-1.0,)},
         {"units": ()},
         {"units": (Unit.VALUE, Unit.VALUE)},
-        {"units": ("person",)},
+        {"units": ("household",)},
         {"solvers": ("gradient", "paper"), "units": (Unit.USER,)},
         {"delta": 2.0},
         {"seeds": 0},
@@ -155,7 +155,7 @@ def test_bad_plans_are_refused(options: dict[str, Any]) -> None:
         replace(PLAN, **options)
 
 
-def test_the_command(taciturn: Command, tmp_path: Path) -> None:
+def test_the_command_prints_and_writes_a_comparison(taciturn: Command, tmp_path: Path) -> None:
     options = ["--epsilons", "2,20", "--solvers", "bias,non-private", "--seeds", "2"]
     result = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out", "--json")
     assert result.returncode == 0, result.stderr
@@ -176,6 +176,8 @@ def test_the_command(taciturn: Command, tmp_path: Path) -> None:
         (["--seeds", "0"], "seeds"),
     ],
 )
-def test_misuse(taciturn: Command, tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_bad_options_are_refused_by_the_command(
+    taciturn: Command, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     result = taciturn("compare", "synthetic:10k", *arguments, "-o", tmp_path / "out")
     assert result.returncode == 2 and message in result.stderr

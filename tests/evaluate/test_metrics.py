@@ -1,4 +1,4 @@
-"""Error and ranking metrics against simple reference implementations."""
+"""Error and ranking metrics, compared with slow references."""
 
 import math
 
@@ -41,9 +41,9 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
     train, test = random_split(ratings, 0.4, seed)
     fit = made_up(ratings, seed)
     found = accuracy(fit, train, test)
-    assert fit.model.items is not None
-    scores = 3.2 + fit.model.users.factors @ fit.model.items.factors.T
-    scores = scores + fit.model.users.biases[:, None] + fit.model.items.biases
+    left, right = fit.model.user_profiles, fit.model.item_profiles
+    scores = 3.2 + left.factors @ right.factors.T
+    scores = scores + left.biases[:, None] + right.biases
     errors, ndcgs, recalls = [], [], []
     seen = {(u, i) for u, i in zip(train.rows(), train.by_user.columns, strict=True)}
     for user in range(40):
@@ -67,7 +67,7 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
 
 
 def test_popular_items_are_in_the_last_group() -> None:
-    """One item that all users rated has wrong predictions; many others have right ones."""
+    """Predictions are wrong for one item that all users rated and right for all others."""
     users = np.arange(100)
     pairs = [(int(user), 0, 5.0) for user in users]
     pairs += [(int(user), 1 + int(user), 3.0) for user in users]

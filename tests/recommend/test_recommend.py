@@ -1,8 +1,9 @@
-"""Serving a release: the same as the obvious way, by the caller's ids."""
+"""Serving a release by ids, compared with slow references."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,6 @@ import pytest
 
 from taciturn.errors import InvalidDocument, InvalidParameter, OutputError
 from taciturn.model.factor_model import FactorModel
-from taciturn.model.profiles import Profiles
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
 from taciturn.recommend.tables import own_ratings, read_items, read_titles
@@ -41,20 +41,21 @@ def release(
     )
 
 
-def changed(whole: Release, **sides: Profiles | None) -> Release:
+def changed(whole: Release, **axes: Any) -> Release:
     """A release with other profiles on one axis, or none."""
-    return replace(whole, model=replace(whole.model, **sides))
+    return replace(whole, model=replace(whole.model, **axes))
 
 
 def scores(given: Release) -> npt.NDArray[np.float64]:
-    assert given.model.users is not None and given.model.items is not None
-    product = given.model.users.factors.astype(float) @ given.model.items.factors.T.astype(float)
-    return 3.0 + given.model.users.biases[:, None] + given.model.items.biases[None, :] + product
+    users, items = given.model.user_profiles, given.model.item_profiles
+    product = users.factors.astype(np.float64) @ items.factors.T.astype(np.float64)
+    biases = users.biases[:, None] + items.biases[None, :]
+    return np.asarray(3.0 + biases + product, dtype=np.float64)
 
 
 @pytest.mark.parametrize("prefix", [None, "film-"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_recommendations_are_the_callers_own_ids(prefix: str | None, threads: int) -> None:
+def test_recommendations_have_the_ids_of_the_release(prefix: str | None, threads: int) -> None:
     whole = release(users=700, prefix=prefix)
     assert whole.model.users is not None and whole.model.items is not None
     found = Recommender(whole, threads=threads).recommend(whole.model.users.ids, 7)
@@ -68,18 +69,18 @@ def test_recommendations_are_the_callers_own_ids(prefix: str | None, threads: in
     assert np.allclose(found["score"].to_numpy(), exact, atol=1e-4)
 
 
-def test_some_users_in_any_order() -> None:
+def test_users_come_in_the_order_asked_for() -> None:
     recommender = Recommender(release())
     one = recommender.recommend([40, 10, 40], 3)
     assert one["user_id"].to_list() == [40] * 3 + [10] * 3 + [40] * 3
     assert one.head(3).equals(one.tail(3))
 
 
-def test_what_is_excluded_is_not_recommended() -> None:
+def test_excluded_items_are_not_recommended() -> None:
     recommender = Recommender(release())
     best = recommender.recommend([10, 13], 3)
     seen = best.select("user_id", "item_id").filter(pl.col("user_id") == 10)
-    # Pairs of other users and items that are not there do no harm; nor does a pair given twice.
+    # Pairs of other users, of unknown items and repeated pairs have no effect.
     more = pl.DataFrame({"user_id": [999, 10, 13], "item_id": [10, 5, 7]})
     after = recommender.recommend([10, 13], 3, exclude=pl.concat([seen, seen, more]))
     mine = after.filter(pl.col("user_id") == 10)["item_id"].to_list()
@@ -87,7 +88,7 @@ def test_what_is_excluded_is_not_recommended() -> None:
     assert after.filter(pl.col("user_id") == 13).equals(best.filter(pl.col("user_id") == 13))
 
 
-def test_a_user_who_comes_twice_gets_the_same() -> None:
+def test_a_user_asked_for_twice_gets_the_same_list() -> None:
     recommender = Recommender(release())
     best = recommender.recommend([40], 3).select("user_id", "item_id")
     after = recommender.recommend([40, 10, 40], 3, exclude=best)
@@ -100,12 +101,12 @@ def test_a_user_who_comes_twice_gets_the_same() -> None:
 
 
 @pytest.mark.parametrize("bad", [10.7, 2**63 + 1, 10**25, None])
-def test_ids_are_never_bent(bad: object) -> None:
+def test_ids_of_another_type_are_refused(bad: Any) -> None:
     with pytest.raises((InvalidParameter, InvalidDocument)):
-        Recommender(release()).recommend([bad])  # type: ignore[list-item]
+        Recommender(release()).recommend([bad])
 
 
-def test_wide_ids() -> None:
+def test_unsigned_64_bit_ids_are_served() -> None:
     whole = release()
     assert whole.model.users is not None and whole.model.items is not None
     wide = pl.Series([2**63 + n for n in range(50)], dtype=pl.UInt64)
@@ -115,7 +116,7 @@ def test_wide_ids() -> None:
     assert found["item_id"].to_list()[0] >= 2**63
 
 
-def test_everything_excluded_leaves_nothing() -> None:
+def test_excluding_all_items_leaves_an_empty_list() -> None:
     whole = release(items=5)
     assert whole.model.items is not None
     pairs = pl.DataFrame({"user_id": [10] * 5, "item_id": whole.model.items.ids})
@@ -134,7 +135,7 @@ def test_predictions_are_clipped_to_the_scale() -> None:
         recommender.predict([10], [10, 13])
 
 
-def test_similar_items_by_cosine() -> None:
+def test_similar_items_are_ranked_by_cosine() -> None:
     whole = release(items=20)
     assert whole.model.items is not None
     unit = whole.model.items.factors / np.linalg.norm(whole.model.items.factors, axis=1)[:, None]
@@ -146,7 +147,7 @@ def test_similar_items_by_cosine() -> None:
     assert np.allclose([each.score for each in found], cosines[order], atol=1e-5)
 
 
-def test_items_without_factors_are_like_nothing() -> None:
+def test_items_without_factors_have_no_similar_items() -> None:
     with pytest.raises(InvalidParameter, match="no factors"):
         Recommender(release(items=3, width=0)).similar(13, 9)
 
@@ -160,14 +161,14 @@ def test_unknown_ids_are_refused_by_name() -> None:
     with pytest.raises(InvalidParameter, match="no item 11"):
         recommender.similar(11)
     with pytest.raises((InvalidParameter, InvalidDocument), match="whole numbers"):
-        recommender.recommend(["somebody"])
+        recommender.recommend(["bob"])
     with pytest.raises(InvalidParameter, match="as a list"):
-        recommender.recommend("somebody")
+        recommender.recommend("bob")
     with pytest.raises(InvalidParameter, match="count"):
         recommender.recommend([10], 0)
 
 
-def test_releases_without_one_side() -> None:
+def test_a_release_without_items_needs_them_and_one_without_users_serves() -> None:
     whole = release()
     with pytest.raises(InvalidParameter, match="--items"):
         Recommender(changed(whole, items=None))
@@ -177,7 +178,7 @@ def test_releases_without_one_side() -> None:
     assert len(alone.similar(10, 3)) == 3
 
 
-def test_items_of_somebody_else(tmp_path: Path) -> None:
+def test_items_of_another_source_are_served(tmp_path: Path) -> None:
     whole, theirs = release(), profiles(9, 4, 77, prefix="x")
     frame = pl.DataFrame({"item_id": theirs.ids, "profile": theirs.factors.tolist()})
     frame.write_parquet(tmp_path / "items.parquet")
@@ -194,7 +195,7 @@ def test_items_of_somebody_else(tmp_path: Path) -> None:
         assert found["item_id"].to_list() == [theirs.ids[expected]]
 
 
-def test_items_that_do_not_fit(tmp_path: Path) -> None:
+def test_items_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     theirs = profiles(9, 4, 77)
     frame = pl.DataFrame({"item_id": theirs.ids, "profile": theirs.factors.tolist()})
     file = tmp_path / "items.parquet"
@@ -225,7 +226,7 @@ def test_items_that_do_not_fit(tmp_path: Path) -> None:
         read_items(tmp_path / "objects.npy", 4, tmp_path / "ids.csv")
 
 
-def test_tables_that_are_none(tmp_path: Path) -> None:
+def test_titles_are_read_and_unreadable_tables_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidDocument, match="cannot read"):
         read_table(tmp_path / "none.csv")
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and then nothing of the kind")
@@ -242,7 +243,7 @@ def test_tables_that_are_none(tmp_path: Path) -> None:
         read_titles(tmp_path / "titles.csv", pl.Series([10]))
 
 
-def test_exports(tmp_path: Path) -> None:
+def test_exports_hold_the_profiles_of_the_release(tmp_path: Path) -> None:
     fit = write_small(tmp_path / "r")
     whole = load_release(tmp_path / "r")
     assert fit.model.items is not None
@@ -250,8 +251,8 @@ def test_exports(tmp_path: Path) -> None:
     with np.load(tmp_path / "r.npz", allow_pickle=False) as arrays:
         assert np.array_equal(arrays["item_factors"], fit.model.items.factors)
         assert np.array_equal(arrays["item_biases"], fit.model.items.biases)
-        assert np.array_equal(arrays["user_biases"], fit.model.users.biases)
-        assert arrays["user_ids"].tolist() == fit.model.users.ids.to_list()
+        assert np.array_equal(arrays["user_biases"], fit.model.user_profiles.biases)
+        assert arrays["user_ids"].tolist() == fit.model.user_profiles.ids.to_list()
         assert arrays["mean"] == fit.model.mean
     export_release(whole, Form.PARQUET, tmp_path / "flat")
     frame = pl.read_parquet(tmp_path / "flat" / "items.parquet")
@@ -264,7 +265,7 @@ def test_exports(tmp_path: Path) -> None:
         export_release(whole, Form.NPZ, tmp_path / "no" / "r.npz")
 
 
-def test_an_index_finds_what_is_exact(tmp_path: Path) -> None:
+def test_an_approximate_index_finds_the_exact_best_item(tmp_path: Path) -> None:
     voyager = pytest.importorskip("voyager", reason="needs the extra ann")
     whole = release(users=100, items=2000, width=10)
     facts = export_release(whole, Form.ANN, tmp_path / "index")
@@ -279,7 +280,7 @@ def test_an_index_finds_what_is_exact(tmp_path: Path) -> None:
 
 def test_a_folded_in_profile_is_served() -> None:
     whole = release(items=400, width=3)
-    items, mine = whole.model.items, np.array([0.3, -0.2, 0.1], dtype=np.float32)
+    items, mine = whole.model.item_profiles, np.array([0.3, -0.2, 0.1], dtype=np.float32)
     recommender = Recommender(whole)
     served = recommender.recommend_profile(0.2, mine, 4, exclude=[10, 7])
     scores = 3.0 + 0.2 + items.biases + items.factors @ mine
@@ -290,13 +291,14 @@ def test_a_folded_in_profile_is_served() -> None:
     best = served[0]
     predicted = recommender.predict_profile(0.2, mine, best.item_id)
     assert predicted == pytest.approx(min(best.score, 5.0), abs=1e-5)
-    for bad in (np.ones(2), np.array([np.nan, 0, 0])):
+    wrong: tuple[Any, ...] = (np.ones(2), np.array([np.nan, 0, 0]))
+    for bad in wrong:
         with pytest.raises(InvalidParameter, match="3 finite numbers"):
             recommender.recommend_profile(0.0, bad)
 
 
 def test_ids_with_leading_zeros_stay_text(tmp_path: Path) -> None:
-    """007 is not 7, wherever in a file it stands; other columns are what they look like."""
+    """007 is not 7, anywhere in a file; the types of other columns are inferred."""
     file = tmp_path / "own.csv"
     file.write_text("item_id,rating\n12,5\n007,3.5\n,4\n")
     frame = read_table(file)

@@ -1,6 +1,7 @@
-"""Requests by id and by file."""
+"""Requests by user id and by a file of own ratings."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,10 @@ def release(tmp_path: Path) -> Path:
 
 
 def test_a_recipient_is_a_user_or_a_file() -> None:
-    for given in ({}, {"user": "1", "ratings": Path("own.csv")}):
+    choices: tuple[dict[str, Any], ...] = ({}, {"user": "1", "ratings": Path("own.csv")})
+    for given in choices:
         with pytest.raises(InvalidParameter, match="pass either --user ID"):
-            Recipient(**given)  # type: ignore[arg-type]
+            Recipient(**given)
 
 
 def test_ids_have_the_type_of_the_release(release: Path) -> None:
@@ -45,7 +47,7 @@ def test_own_ratings_are_left_out_of_the_list(release: Path, tmp_path: Path) -> 
         service.recommend(Recipient(ratings=own))
 
 
-def test_exclusions_of_other_users_do_not_count(release: Path, tmp_path: Path) -> None:
+def test_exclusions_of_other_users_are_ignored(release: Path, tmp_path: Path) -> None:
     service, seen = Service(release), tmp_path / "seen.csv"
     _, (first, *_) = service.recommend(Recipient(user="1"), 1)
     seen.write_text(f"user_id,item_id\n2,{first.item_id}\n")

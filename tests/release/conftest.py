@@ -1,4 +1,4 @@
-"""A signed release that tests of releases copy and damage."""
+"""A signed release, for tests to copy and damage."""
 
 from pathlib import Path
 

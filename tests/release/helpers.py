@@ -1,7 +1,8 @@
-"""A small release to break."""
+"""Small fits and releases."""
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 from taciturn.accounting.certificate import Certificate
 from taciturn.mechanisms.noise import SecureNoise
@@ -9,12 +10,13 @@ from taciturn.release.bundle import SUMS
 from taciturn.release.write import checksums, write_release
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Fit, Session
+from taciturn.solvers.solver import Solver
 from tests.solvers.helpers import BUDGET, random_ratings
 
 
 def small_fit(name: str = "gradient") -> Fit:
-    options = {} if name == "bias" else {"factors": 2, "iterations": 2}
-    solver = make_solver(name, **options)
+    options: dict[str, Any] = {} if name == "bias" else {"factors": 2, "iterations": 2}
+    solver: Solver = make_solver(name, **options)
     session = Session(noise=SecureNoise())
     budget = BUDGET if solver.is_private else None
     return solver.fit(random_ratings(users=6, items=5), budget, session)
@@ -24,14 +26,14 @@ def certificate(fit: Fit) -> Certificate:
     return Certificate.from_ledger(fit.ledger, 1e-5)
 
 
-def write_small(path: Path, name: str = "gradient", **options: object) -> Fit:
+def write_small(path: Path, name: str = "gradient", **options: Any) -> Fit:
     fit = small_fit(name)
-    write_release(fit, certificate(fit), path, **options)  # type: ignore[arg-type]
+    write_release(fit, certificate(fit), path, **options)
     return fit
 
 
 def reseal(path: Path) -> None:
-    """Make the checksums of a changed release fit again, as a forger would."""
+    """Recompute the checksums of a changed release, as a forger would."""
     (path / SUMS).write_bytes(checksums(path))
 
 

@@ -1,4 +1,4 @@
-"""Damaged and forged releases under fitting checksums: one clear error each."""
+"""Damaged and forged releases with correct checksums are refused with a clear error."""
 
 import json
 import os
@@ -43,9 +43,7 @@ from tests.solvers.helpers import BUDGET, random_ratings
         {"more": 1},
     ],
 )
-def test_facts_that_cannot_be_are_refused(
-    signed: Path, tmp_path: Path, change: dict[str, Any]
-) -> None:
+def test_impossible_facts_are_refused(signed: Path, tmp_path: Path, change: dict[str, Any]) -> None:
     release = copy(signed / "release", tmp_path / "r")
     file = release / bundle.CERTIFICATE
     document = json.loads(file.read_text())
@@ -84,7 +82,7 @@ def with_profile(frame: pl.DataFrame, number: float | None) -> pl.DataFrame:
         lambda f: f.with_columns(more=1),
     ],
 )
-def test_tables_that_cannot_be_are_refused(signed: Path, tmp_path: Path, break_table: Any) -> None:
+def test_impossible_tables_are_refused(signed: Path, tmp_path: Path, break_table: Any) -> None:
     release = copy(signed / "release", tmp_path / "r")
     file = release / bundle.ITEMS
     break_table(pl.read_parquet(file)).write_parquet(file)
@@ -94,8 +92,8 @@ def test_tables_that_cannot_be_are_refused(signed: Path, tmp_path: Path, break_t
 
 
 def test_fuzzed_releases_never_crash_the_loader(signed: Path, tmp_path: Path) -> None:
-    """Damage under fitting checksums, as a forger would send: one clear error, or a release."""
-    chance = random.Random(2)  # noqa: S311 what to damage
+    """Damage with correct checksums, as by a forger: a clear error or a release."""
+    chance = random.Random(2)  # noqa: S311 — chooses the damage
     for number in range(300):
         release = copy(signed / "release", tmp_path / f"r{number}")
         file = release / chance.choice([bundle.CERTIFICATE, bundle.ITEMS, bundle.USERS])
@@ -120,7 +118,9 @@ def test_fuzzed_releases_never_crash_the_loader(signed: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff\xfe", b"[" * 100000, b"NaN"])
-def test_a_certificate_that_is_none(signed: Path, tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_no_certificate_is_refused(
+    signed: Path, tmp_path: Path, content: bytes
+) -> None:
     release = copy(signed / "release", tmp_path / "r")
     (release / bundle.CERTIFICATE).write_bytes(content)
     reseal(release)
@@ -128,7 +128,7 @@ def test_a_certificate_that_is_none(signed: Path, tmp_path: Path, content: bytes
         load_release(release)
 
 
-def test_what_is_no_release(tmp_path: Path) -> None:
+def test_a_path_that_is_no_release_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("hello")
     (tmp_path / "empty").mkdir()
     for path in (tmp_path / "none", tmp_path / "file", tmp_path / "empty", "a\0b", "x" * 5000):
@@ -148,14 +148,14 @@ def test_a_release_must_have_profiles(signed: Path, tmp_path: Path) -> None:
     assert not verify_release(release).passed
 
 
-def test_files_that_are_far_too_large_are_not_read(signed: Path, tmp_path: Path) -> None:
+def test_files_that_are_far_too_large_are_refused(signed: Path, tmp_path: Path) -> None:
     release = copy(signed / "release", tmp_path / "r")
     os.truncate(release / bundle.CARD, 2**35)
     with pytest.raises(CheckFailed, match="larger"):
         load_release(release)
 
 
-def test_tables_carry_nothing_else(signed: Path, tmp_path: Path) -> None:
+def test_tables_with_other_metadata_are_refused(signed: Path, tmp_path: Path) -> None:
     release = copy(signed / "release", tmp_path / "r")
     file = release / bundle.ITEMS
     pl.read_parquet(file).write_parquet(file, metadata={"ratings": "5, 4, 1"})
@@ -175,7 +175,7 @@ def test_a_release_of_a_newer_version_is_refused_by_name(signed: Path, tmp_path:
             load_release(release)
 
 
-def test_a_forged_guarantee_is_caught(signed: Path, tmp_path: Path) -> None:
+def test_a_forged_guarantee_is_refused(signed: Path, tmp_path: Path) -> None:
     release = copy(signed / "release", tmp_path / "r")
     file = release / bundle.CERTIFICATE
     text = file.read_text()

@@ -1,4 +1,4 @@
-"""A release holds what was trained, is written completely or not at all, and replaces nothing."""
+"""Releases hold the trained profiles, are written completely or not at all, overwrite nothing."""
 
 import json
 import os
@@ -37,23 +37,19 @@ from taciturn.solvers.contract import Session
 from taciturn.training.outputs import Outputs
 from taciturn.training.train import train
 from tests.failures import fail_link
+from tests.narrow import present
 from tests.release.helpers import certificate, small_fit, write_small
 from tests.solvers.helpers import BUDGET, random_ratings, small_solver
 
 SCHEMAS = Path(bundle.__file__).parents[1] / "schemas"
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_release_is_read_unchanged(tmp_path: Path) -> None:
     fit = write_small(tmp_path / "r")
     release = load_release(tmp_path / "r")
-    assert (
-        fit.model.items is not None
-        and release.model.items is not None
-        and release.model.users is not None
-    )
     for table, profiles in (
-        (release.model.items, fit.model.items),
-        (release.model.users, fit.model.users),
+        (release.model.item_profiles, fit.model.item_profiles),
+        (release.model.user_profiles, fit.model.user_profiles),
     ):
         assert table.ids.to_list() == profiles.ids.to_list()
         assert np.array_equal(table.factors, profiles.factors)
@@ -65,7 +61,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     subprocess.run(check, cwd=tmp_path / "r", check=True)
 
 
-def test_profiles_without_factors(tmp_path: Path) -> None:
+def test_profiles_without_factors_are_released(tmp_path: Path) -> None:
     write_small(tmp_path / "r", "bias")
     release = load_release(tmp_path / "r")
     assert release.model.items is not None and release.model.items.factors.shape == (5, 0)
@@ -91,17 +87,18 @@ def test_the_documents_follow_their_schemas(tmp_path: Path, options: dict[str, A
     document = json.loads((tmp_path / "r" / bundle.CERTIFICATE).read_text())
     schema = json.loads((SCHEMAS / "release.schema.json").read_text())
     jsonschema.validate(document, schema)
-    for broken in ({"version": 2}, {"facts": {}}, {"more": 1}):
+    changes: tuple[dict[str, Any], ...] = ({"version": 2}, {"facts": {}}, {"more": 1})
+    for broken in changes:
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(document | broken, schema)
 
 
-def test_the_card_is_for_people(tmp_path: Path) -> None:
+def test_the_card_has_the_guarantee_and_a_recipe_that_runs(tmp_path: Path) -> None:
     write_small(tmp_path / "r")
     card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
     for words in ("guarantee is proven", "taciturn verify", "epsilon = ", "5 item profiles"):
         assert words in card
-    # The recipe for use without Taciturn runs as it stands.
+    # The recipe for use without Taciturn runs unchanged.
     code = card.split("```python\n")[1].split("```")[0]
     script = code + "print(best.to_list())\n"
     result = subprocess.run(
@@ -115,7 +112,9 @@ def test_the_card_is_for_people(tmp_path: Path) -> None:
     ("solver", "words"),
     [("gradient", "no exact statistic"), ("paper", "no bound is known"), ("non-private", "exact")],
 )
-def test_the_card_says_what_is_in_the_files(tmp_path: Path, solver: str, words: str) -> None:
+def test_the_card_describes_the_contents_of_the_files(
+    tmp_path: Path, solver: str, words: str
+) -> None:
     write_small(tmp_path / "r", solver)
     card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
     assert words in card and ("no exact statistic" in card) is (solver == "gradient")
@@ -135,28 +134,28 @@ def test_only_a_proven_release_passes_by_default(
     assert "**" in card and "guarantee is proven" not in card
 
 
-def test_pseudonyms_hide_ids_and_order(tmp_path: Path) -> None:
+def test_pseudonyms_replace_ids_and_their_order(tmp_path: Path) -> None:
     fit = write_small(
         tmp_path / "r", users_out=UsersOut.PSEUDONYMS, pseudonyms=tmp_path / "map.parquet"
     )
     release = load_release(tmp_path / "r")
     assert release.model.users is not None and release.facts.user_ids == "pseudonyms"
-    names = release.model.users.ids.to_list()
+    names, trained = release.model.users.ids.to_list(), fit.model.user_profiles
     assert names == sorted(names) and all(len(name) == 32 for name in names)
     private = pl.read_parquet(tmp_path / "map.parquet")
     assert (tmp_path / "map.parquet").stat().st_mode & 0o777 == 0o600
     assert sorted(private["pseudonym"].to_list()) == names
     assert private["pseudonym"].to_list() != names  # by chance once in 720
     for user, name in private.iter_rows():
-        place = fit.model.users.ids.to_list().index(user)
+        place = trained.ids.to_list().index(user)
         assert np.array_equal(
-            release.model.users.factors[names.index(name)], fit.model.users.factors[place]
+            release.model.users.factors[names.index(name)], trained.factors[place]
         )
     with pytest.raises(InvalidDocument, match="private file"):
         write_small(tmp_path / "s", users_out=UsersOut.PSEUDONYMS)
 
 
-def test_a_release_without_users(tmp_path: Path) -> None:
+def test_a_release_without_users_is_written(tmp_path: Path) -> None:
     write_small(tmp_path / "r", users_out=UsersOut.NONE)
     release = load_release(tmp_path / "r")
     assert release.model.users is None and release.facts.user_ids == "none"
@@ -167,7 +166,7 @@ def test_a_release_without_users(tmp_path: Path) -> None:
         write_small(tmp_path / "s", "paper", users_out=UsersOut.NONE)
 
 
-def test_nothing_is_overwritten(tmp_path: Path) -> None:
+def test_an_existing_path_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     with pytest.raises(OutputError, match="exists already"):
         write_small(tmp_path / "r")
@@ -187,9 +186,8 @@ def test_a_void_release_passes_only_if_allowed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["gradient", "paper", "non-private"])
 def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: str) -> None:
-    """Profiles stay near their initial values: public ones would link pseudonyms to users."""
-    ratings, options = synthetic_ratings("10k"), {"iterations": 3}
-    solver = make_solver(name, **options)
+    """Profiles stay near their initial values, so public initial values would reveal users."""
+    ratings, solver = synthetic_ratings("10k"), make_solver(name, iterations=3)
     budget = Budget.from_epsilon(1, 1e-5) if solver.is_private else None
     train(
         ratings,
@@ -200,7 +198,7 @@ def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: 
     users = load_release(tmp_path / "r").model.users
     assert users is not None
     names = dict(pl.read_parquet(tmp_path / "map").iter_rows())
-    # What an attacker makes of the public seed: the same training begun the ordinary way.
+    # The attack: the same training from the public seed.
     guess = solver.fit(ratings, budget, Session(seed=0)).model.users.factors
     unit = [rows / np.linalg.norm(rows, axis=1)[:, None] for rows in (users.factors, guess)]
     nearest = np.argmax(unit[0] @ unit[1].T, axis=1)
@@ -209,7 +207,7 @@ def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: 
     assert np.mean(found) < 0.1
 
 
-def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fit = small_fit()
     fail_link(monkeypatch, bundle.SUMS)
     with pytest.raises(OutputError, match=r"r/SHA256SUMS: No space left on device; make room"):
@@ -223,7 +221,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not list(tmp_path.iterdir())
 
 
-def test_variances_travel_with_a_release(tmp_path: Path) -> None:
+def test_variances_are_part_of_a_release(tmp_path: Path) -> None:
     solver = make_solver("als", factors=2, iterations=2, uncertainty=True)
     fit = solver.fit(random_ratings(), BUDGET)
     assert fit.model.items is not None
@@ -235,8 +233,9 @@ def test_variances_travel_with_a_release(tmp_path: Path) -> None:
         (release.model.users, fit.model.users),
         (release.model.items, fit.model.items),
     ):
-        assert np.array_equal(table.bias_variances, profiles.bias_variances)
-        assert np.array_equal(table.variances, profiles.variances)
+        assert profiles.bias_variances is not None and profiles.variances is not None
+        assert np.array_equal(present(table.bias_variances), profiles.bias_variances)
+        assert np.array_equal(present(table.variances), profiles.variances)
     recommender = Recommender(release)
     assert recommender.has_deviations
     pair = np.array([3], dtype=np.int32), np.array([4], dtype=np.int32)
@@ -272,10 +271,10 @@ while True:
 
 
 @pytest.mark.slow
-def test_killed_while_writing(tmp_path: Path) -> None:
-    """200 kills of a process that writes release after release: each is whole or not there."""
+def test_a_killed_writer_leaves_complete_releases_only(tmp_path: Path) -> None:
+    """200 kills of a process that writes one release after the other."""
     write_small(tmp_path / "first")
-    chance = random.Random(3)  # noqa: S311 when to kill
+    chance = random.Random(3)  # noqa: S311 — chooses when to kill
     written = 0
     for number in range(200):
         folder = tmp_path / str(number)
@@ -314,16 +313,16 @@ def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
         )
 
 
-def test_people_are_in_no_release_of_unit_user(tmp_path: Path) -> None:
-    """Neither written, nor read if another program wrote them."""
+def test_a_release_under_unit_user_has_no_users(tmp_path: Path) -> None:
+    """User profiles are neither written, nor read if another program wrote them."""
     fit = make_solver("als", unit="user", factors=2, iterations=2).fit(random_ratings(), BUDGET)
-    told = replace(fit, model=replace(fit.owner_model, prior=None))
+    leaking = replace(fit, model=replace(fit.owner_model, prior=None))
     with pytest.raises(InvalidDocument, match="under unit user"):
-        write_release(told, certificate(told), tmp_path / "r")
+        write_release(leaking, certificate(leaking), tmp_path / "r")
     assert not (tmp_path / "r").exists()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(write, "_released_users", lambda each: each.model.users)
-        write_release(told, certificate(told), tmp_path / "r")
+        write_release(leaking, certificate(leaking), tmp_path / "r")
     with pytest.raises(CheckFailed, match="under unit user"):
         load_release(tmp_path / "r")
     assert not verify_release(tmp_path / "r").passed

@@ -1,4 +1,4 @@
-"""Signing keys, and the signature of a release."""
+"""Signing keys and signatures of releases."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from tests.failures import fail_link
 from tests.release.helpers import copy, reseal
 
 
-def test_a_signature_is_of_one_key_and_these_files(signed: Path, tmp_path: Path) -> None:
+def test_a_signature_is_valid_for_one_key_and_unchanged_files(signed: Path, tmp_path: Path) -> None:
     make_keys(tmp_path / "other")
     other, own = read_public_key(tmp_path / "other.pub"), read_public_key(signed / "key.pub")
     verdict = verify_release(signed / "release", public_key=other)
@@ -24,7 +24,7 @@ def test_a_signature_is_of_one_key_and_these_files(signed: Path, tmp_path: Path)
     (release / bundle.SIGNATURE).unlink()
     assert verify_release(release).passed
     assert not verify_release(release, public_key=own).passed
-    # A forger who makes the checksums fit again cannot sign them.
+    # A forger who recomputes the checksums cannot sign them.
     release = copy(signed / "release", tmp_path / "forged")
     (release / bundle.CARD).write_text("trust me")
     reseal(release)
@@ -32,7 +32,7 @@ def test_a_signature_is_of_one_key_and_these_files(signed: Path, tmp_path: Path)
     assert [c.name for c in verdict.checks if not c.passed] == ["signature"]
 
 
-def test_keys(tmp_path: Path) -> None:
+def test_keys_are_private_and_not_overwritten(tmp_path: Path) -> None:
     private, public = make_keys(tmp_path / "k")
     assert private.stat().st_mode & 0o777 == 0o600
     with pytest.raises(OutputError, match="exists already"):

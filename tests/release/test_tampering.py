@@ -21,11 +21,11 @@ from tests.release.helpers import copy, reseal, write_small
 
 @pytest.mark.slow
 def test_every_flipped_byte_is_caught(signed: Path, tmp_path: Path) -> None:
-    """Every byte of every file of a small signed release, one bit of it at a time."""
+    """One random bit of every byte of every file of a small signed release."""
     key = read_public_key(signed / "key.pub")
     release = copy(signed / "release", tmp_path / "r")
     assert verify_release(release, public_key=key).passed
-    chance = random.Random(1)  # noqa: S311 which bit
+    chance = random.Random(1)  # noqa: S311 — chooses the bit
     flips = 0
     for file in sorted(release.iterdir()):
         whole = file.read_bytes()
@@ -38,7 +38,7 @@ def test_every_flipped_byte_is_caught(signed: Path, tmp_path: Path) -> None:
                 assert not verdict.passed, f"{file.name} byte {place}"
                 with pytest.raises(TaciturnError):
                     if file.name == bundle.SIGNATURE:
-                        raise CheckFailed("loading does not look at signatures")
+                        raise CheckFailed("loading does not check signatures")
                     load_release(release)
                 stream.seek(place)
                 stream.write(whole[place : place + 1])
@@ -48,18 +48,18 @@ def test_every_flipped_byte_is_caught(signed: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [bundle.CARD, bundle.ITEMS, bundle.USERS, bundle.SUMS])
-def test_a_file_that_is_missing_is_caught(signed: Path, tmp_path: Path, name: str) -> None:
+def test_a_missing_file_is_caught(signed: Path, tmp_path: Path, name: str) -> None:
     release = copy(signed / "release", tmp_path / "r")
     (release / name).unlink()
     with pytest.raises(CheckFailed):
         load_release(release)
-    if name not in bundle.REQUIRED:  # also if the checksums were made anew
+    if name not in bundle.REQUIRED:  # also with recomputed checksums
         reseal(release)
         with pytest.raises(CheckFailed, match="which is missing"):
             load_release(release)
 
 
-def test_a_file_too_many_is_caught(signed: Path, tmp_path: Path) -> None:
+def test_an_added_file_is_caught(signed: Path, tmp_path: Path) -> None:
     release = copy(signed / "release", tmp_path / "r")
     (release / "more.txt").write_text("hello")
     verdict = verify_release(release)
@@ -77,8 +77,8 @@ def test_a_file_too_many_is_caught(signed: Path, tmp_path: Path) -> None:
         load_release(release)
 
 
-def test_a_card_in_other_words_passes_only_with_a_fitting_checksum(tmp_path: Path) -> None:
-    """Verifying needs no generator of cards: those of other versions word them otherwise."""
+def test_a_card_with_other_text_passes_only_with_its_checksum(tmp_path: Path) -> None:
+    """Verifying does not generate the card: other versions word it differently."""
     write_small(tmp_path / "r")
     (tmp_path / "r" / bundle.CARD).write_text("A card as another version writes it.\n")
     verdict = verify_release(tmp_path / "r")
@@ -89,7 +89,7 @@ def test_a_card_in_other_words_passes_only_with_a_fitting_checksum(tmp_path: Pat
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_cannot_be_read(signed: Path, tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused(signed: Path, tmp_path: Path) -> None:
     release = copy(signed / "release", tmp_path / "r")
     (release / bundle.ITEMS).chmod(0)
     with pytest.raises(InvalidDocument, match="Permission"):

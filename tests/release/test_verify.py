@@ -1,4 +1,4 @@
-"""Verifying: what a certificate may name, limits for scripts, the line about the signature, δ."""
+"""Verification: forged certificates, maximum ε and δ, signatures and warnings about δ."""
 
 import json
 import subprocess
@@ -33,7 +33,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the document of a release as a forger would: the checksums fit."""
+    """Change the document of a release and its checksums, as a forger would."""
     from taciturn._internal import strict_json
 
     file = path / bundle.CERTIFICATE
@@ -45,7 +45,7 @@ def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 
 def recertify(document: dict[str, Any]) -> None:
-    """Compute a certificate anew from its ledger, as a forger would after changing events."""
+    """Recompute a certificate from its ledger, as a forger would after changing events."""
     from taciturn.accounting.certificate import Certificate
     from taciturn.accounting.ledger import Ledger
 
@@ -123,7 +123,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_certificate_with_words_of_its_own_is_refused(
+def test_a_forged_certificate_is_refused_and_its_text_not_shown(
     name: str, release: Path, tmp_path: Path
 ) -> None:
     forged = copy(release, tmp_path / "forged")
@@ -135,8 +135,8 @@ def test_a_certificate_with_words_of_its_own_is_refused(
     assert CLAIM not in " ".join(check.detail for check in verdict.checks)
 
 
-def test_biases_have_no_factors(tmp_path: Path) -> None:
-    """The profiles of another solver, under the name and with the ledger of `bias`."""
+def test_a_release_of_biases_with_factors_is_refused(tmp_path: Path) -> None:
+    """Profiles of another solver with the name and the ledger of `bias`."""
     from taciturn.release.write import write_release
     from tests.release.helpers import certificate, small_fit
 
@@ -191,7 +191,7 @@ assert not blocked & set(sys.modules)
 
 
 def without(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run code that can import neither the compiled core, nor noise, nor ratings, nor fcntl."""
+    """Run code that cannot import the compiled core, noise, ratings or fcntl."""
     command = [sys.executable, "-c", BLOCKED + code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
@@ -224,7 +224,7 @@ def test_reading_and_predicting_need_no_compiled_code_no_noise_and_no_fcntl(rele
         (["--max-delta", "nan"], 2),
     ],
 )
-def test_limits_for_scripts(
+def test_a_release_above_a_maximum_fails(
     taciturn: Command, release: Path, options: list[str], code: int
 ) -> None:
     result = taciturn("verify", release, *options, "--json")
@@ -236,14 +236,16 @@ def test_limits_for_scripts(
         assert [check["passed"] for check in limits] == [code == 0]
 
 
-def test_a_release_without_a_guarantee_keeps_no_limit(taciturn: Command, tmp_path: Path) -> None:
+def test_a_release_without_a_guarantee_is_below_no_maximum(
+    taciturn: Command, tmp_path: Path
+) -> None:
     write_small(tmp_path / "open", "non-private")
     assert taciturn("verify", tmp_path / "open", "--allow", "none").returncode == 0
     limited = taciturn("verify", tmp_path / "open", "--allow", "none", "--max-epsilon", "1e6")
     assert limited.returncode == 1 and "no epsilon" in limited.stdout
 
 
-def test_there_is_always_a_line_about_the_signature(
+def test_a_verdict_always_mentions_the_signature(
     taciturn: Command, release: Path, signed: Path
 ) -> None:
     plain, with_key = taciturn("verify", release), taciturn("verify", signed / "release")
@@ -256,10 +258,10 @@ def test_there_is_always_a_line_about_the_signature(
     assert json.loads(taciturn("verify", signed / "release", "--json").stdout)["signed"] is True
 
 
-def test_a_delta_that_allows_a_user_to_be_exposed_is_warned_about(
+def test_a_delta_above_one_in_the_number_of_users_is_warned_about(
     taciturn: Command, release: Path, tmp_path: Path
 ) -> None:
-    """1e-5 with six users is fine; with a hundred thousand it is not."""
+    """1e-5 is small enough for six users, not for a hundred thousand."""
     fine = taciturn("verify", release, "--json")
     assert json.loads(fine.stdout)["warnings"] == []
     large = taciturn("verify", release, "--population", "100000")
@@ -276,10 +278,12 @@ def test_a_delta_that_allows_a_user_to_be_exposed_is_warned_about(
     loose = taciturn("verify", tmp_path / "loose")
     assert loose.returncode == 0 and "1/30" in loose.stderr  # its users are listed
     fewer = taciturn("verify", tmp_path / "loose", "--population", 5)
-    assert "1/30" in fewer.stderr  # there are at least those that are listed
+    assert "1/30" in fewer.stderr  # the listed users are the minimum
 
 
-def test_a_reader_that_is_itself_a_candidate_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_candidate_reads_older_releases_and_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from taciturn.release import facts
 
     monkeypatch.setattr(facts, "__version__", "0.2.0rc1")
@@ -287,26 +291,27 @@ def test_a_reader_that_is_itself_a_candidate_reads(monkeypatch: pytest.MonkeyPat
         assert facts.check_taciturn(version) == version
 
 
-def test_the_version_is_a_version() -> None:
+def test_malformed_and_later_versions_are_refused() -> None:
     from taciturn.release.facts import check_taciturn
 
     assert check_taciturn(__version__) == __version__
     for text in ("0.2.1a1", "0.3.0", "1.0.0.dev3", "12.34.56"):
         with pytest.raises(InvalidDocument, match="check it with version"):
             check_taciturn(text)
-    for text in ("", "1", "0.1.1 or later", "0.1.1\n", "v0.1.1", "0.1.1+local.text", 3):
+    malformed: tuple[Any, ...] = ("", "1", "0.1.1 or later", "0.1.1\n", "v0.1.1", "0.1.1+local", 3)
+    for version in malformed:
         with pytest.raises(InvalidDocument):
-            check_taciturn(text)
+            check_taciturn(version)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnSolver(BiasSolver):
-    """A solver that no catalogue knows."""
+    """A solver that is not in the catalog."""
 
     name: ClassVar[str] = "mine"
 
 
-def test_a_solver_that_no_reader_knows_is_refused_before_it_spends(tmp_path: Path) -> None:
+def test_a_solver_outside_the_catalog_is_refused_before_it_spends(tmp_path: Path) -> None:
     from taciturn.training.train import save, train
     from tests.solvers.helpers import BUDGET, random_ratings
 

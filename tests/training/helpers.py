@@ -1,4 +1,4 @@
-"""Short trainings under known noise."""
+"""Short trainings with known noise."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def go(
     private: dict[str, Any] | None = None,
     **options: Any,
 ) -> Trained:
-    """Train under known noise, with `private` options of the outputs."""
+    """Train with known noise, with `private` options of the outputs."""
     solver = options.pop("solver", None) or small_solver(name, iterations=6)
     facts: dict[str, Any] = {"budget": BUDGET if solver.is_private else None, "seed": 3}
     outputs = Outputs(release=output, **(private or {}))

@@ -1,4 +1,4 @@
-"""A training as it is ordered: checked before anything is read, with remarks for its owner."""
+"""Training jobs: checked before ratings are read, with notes and warnings for the owner."""
 
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def test_lists_that_cannot_be_used_are_refused_before_anything_is_read() -> None
         Job(source="x", reading=ANY, trained=ordered()).run(read=unread)
 
 
-def test_the_owner_is_told_which_lists_are_public(tmp_path: Path) -> None:
+def test_a_note_says_which_lists_come_from_the_ratings(tmp_path: Path) -> None:
     notes: list[str] = []
     job = Job(
         source="x",
@@ -87,7 +87,7 @@ def test_the_owner_is_warned_of_a_large_delta() -> None:
     assert "0.1 is not below 1/40" in warning and "owner-only" in warning
 
 
-def test_an_interrupted_training_says_how_it_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_training_names_the_option_resume(tmp_path: Path) -> None:
     notes: list[str] = []
     trained = ordered("gradient", factors=2, iterations=4)
     job = Job(
@@ -112,7 +112,7 @@ def test_an_interrupted_training_says_how_it_goes_on(tmp_path: Path) -> None:
     assert job.run(resume=True, read=read).certificate.status is Status.PROVEN
 
 
-def test_private_items_that_are_not_kept_are_mentioned(tmp_path: Path) -> None:
+def test_a_note_names_the_option_for_private_items(tmp_path: Path) -> None:
     notes: list[str] = []
     trained = Budgeted.of("paper", "value", 5.0, 1e-5, {"factors": 2, "iterations": 2})
     outputs = Outputs(release=tmp_path / "r")

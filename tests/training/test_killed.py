@@ -1,4 +1,4 @@
-"""Training killed at any moment, and how much memory it takes: in processes of their own."""
+"""Trainings that are killed, and the memory of a training, in separate processes."""
 
 import json
 import os

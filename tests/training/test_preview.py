@@ -10,23 +10,25 @@ from taciturn.data.synthetic import synthetic_ratings
 from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.training.preview import preview
 from taciturn.training.train import train
+from tests.narrow import present
 from tests.solvers.helpers import BUDGET, small_solver
 from tests.training.helpers import RATINGS
 
 
 @pytest.mark.parametrize("name", CATALOG)
-def test_a_preview_tells_what_training_does(name: str, tmp_path: Path) -> None:
+def test_a_preview_predicts_status_epsilon_and_releases(name: str, tmp_path: Path) -> None:
     solver = small_solver(name, iterations=6)
     budget = BUDGET if solver.is_private else None
     seen = preview(RATINGS, solver, budget)
     done = train(RATINGS, solver, budget, output=tmp_path / "release")
     assert seen.status is done.certificate.status
     if seen.certificate is not None:
-        # The ratios of `als` are the same, but rounded from other sensitivities.
+        # The ratios of `als` are rounded from other sensitivities.
         exact = done.certificate.epsilon
         assert seen.certificate.epsilon == (pytest.approx(exact) if name == "als" else exact)
         assert seen.certificate.not_hidden == done.certificate.not_hidden
-        noisy = [event for event in done.fit.ledger.events if isinstance(event, GaussianRelease)]
+        events = present(done.fit).ledger.events
+        noisy = [event for event in events if isinstance(event, GaussianRelease)]
         assert seen.releases == len(noisy)
     else:
         assert seen.status is Status.NONE and seen.releases == 0
@@ -41,4 +43,4 @@ def test_a_preview_estimates_the_time(tmp_path: Path, name: str, iterations: int
     solver = make_solver(name, iterations=iterations)
     expected = preview(ratings, solver, BUDGET).seconds
     taken = train(ratings, solver, BUDGET, output=tmp_path / "release").seconds
-    assert taken / 8 < expected < taken * 8  # other work on the machine moves both
+    assert taken / 8 < expected < taken * 8  # other processes affect both

@@ -16,6 +16,7 @@ from taciturn.solvers import loop
 from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.training.outputs import run_folder
 from tests.failures import fail_link
+from tests.narrow import present
 from tests.solvers.contract import same
 from tests.solvers.helpers import BUDGET, replaced, small_solver
 from tests.training.helpers import RATINGS, go, stop_at
@@ -23,16 +24,14 @@ from tests.training.helpers import RATINGS, go, stop_at
 
 @pytest.mark.parametrize("name", CATALOG)
 @pytest.mark.parametrize("stop", [1, 3])
-def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
-    name: str, stop: int, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_gives_the_same_release(name: str, stop: int, tmp_path: Path) -> None:
     whole = go(tmp_path / "whole", name)
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "parts", name, progress=stop_at(min(stop, total(name) - 1)))
     assert run_folder(tmp_path / "parts").is_dir() and not (tmp_path / "parts").exists()
     resumed = go(tmp_path / "parts", name, resume=True)
-    assert same(whole.fit, resumed.fit)
-    assert whole.fit.ledger.events == resumed.fit.ledger.events
+    assert same(present(whole.fit), present(resumed.fit))
+    assert present(whole.fit).ledger.events == present(resumed.fit).ledger.events
     assert not run_folder(tmp_path / "parts").exists()
 
 
@@ -59,13 +58,13 @@ def test_a_damaged_checkpoint_costs_time_only(tmp_path: Path, damage: bytes) -> 
     (run_folder(tmp_path / "parts") / "state").write_bytes(damage)
     seen: list[int] = []
     resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen[0] == 0 and same(whole.fit, resumed.fit)
+    assert seen[0] == 0 and same(present(whole.fit), present(resumed.fit))
 
 
-def test_checkpoints_are_kept_while_it_runs(
+def test_checkpoints_are_saved_during_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A crash cannot save anything; what was kept on the way is there."""
+    """A crash saves nothing; earlier checkpoints remain."""
     monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
 
     def crash(done: int, total: int) -> None:
@@ -77,7 +76,7 @@ def test_checkpoints_are_kept_while_it_runs(
         go(tmp_path / "parts", progress=crash)
     seen: list[int] = []
     resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen == [5, 6] and same(whole.fit, resumed.fit)
+    assert seen == [5, 6] and same(present(whole.fit), present(resumed.fit))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_other_data_or_another_configuration_is_refused(
     go(tmp_path / "parts", resume=True)
 
 
-def test_a_run_that_waits_is_not_overrun(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "parts", progress=stop_at(3))
     with pytest.raises(OutputError, match="--resume"):
@@ -113,8 +112,10 @@ def test_a_run_that_waits_is_not_overrun(tmp_path: Path) -> None:
         go(tmp_path / "other", resume=True)
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the release cannot be written, the run folder is kept and the run can be resumed."""
+def test_a_run_can_be_resumed_after_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the release cannot be written, the run folder stays and the run can be resumed."""
     whole = go(tmp_path / "whole")
 
     with monkeypatch.context() as patch:
@@ -124,11 +125,11 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.run", "whole"]
     seen: list[int] = []
     resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen == [6] and same(whole.fit, resumed.fit)
+    assert seen == [6] and same(present(whole.fit), present(resumed.fit))
 
 
 def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever fails, the same command with --resume ends with everything in its place."""
+    """After any failure, resuming writes all files."""
     private = {
         "private_items": tmp_path / "items",
         "users_out": "pseudonyms",
@@ -158,7 +159,7 @@ def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut off before the map was in its place: resuming without a place for it is refused."""
+    """Interrupted before the map was moved: resuming without a path for it is refused."""
     private = {"users_out": "pseudonyms", "pseudonyms": tmp_path / "names"}
 
     def crash(*_: object) -> None:
@@ -177,7 +178,7 @@ def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.Monkey
     assert not run_folder(tmp_path / "r").exists()
 
 
-def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
+def test_resuming_removes_no_other_folder(tmp_path: Path) -> None:
     go(tmp_path / "release")
     folder = run_folder(tmp_path / "release")
     folder.mkdir()
@@ -187,8 +188,10 @@ def test_resume_removes_no_folder_of_yours(tmp_path: Path) -> None:
     assert (folder / "thesis.txt").read_text() == "years of work"
 
 
-def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Right after a release, before the step is done: the release is repeated, not forgotten."""
+def test_a_run_interrupted_inside_a_step_repeats_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted after a release, before the step is done."""
     whole = go(tmp_path / "whole")
     original, calls = Gate.release, []
 
@@ -205,14 +208,14 @@ def test_an_interrupt_inside_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             go(tmp_path / "parts")
     seen: list[int] = []
     resumed = go(tmp_path / "parts", resume=True, progress=lambda done, total: seen.append(done))
-    assert seen[0] == 2 and same(whole.fit, resumed.fit)
+    assert seen[0] == 2 and same(present(whole.fit), present(resumed.fit))
 
 
 @pytest.mark.parametrize("erased", [False, True])
-def test_cut_off_between_release_and_clean_up(
+def test_a_run_interrupted_after_its_release_is_cleaned_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erased: bool
 ) -> None:
-    """The release is in place, the run folder still there: resuming only tidies up."""
+    """The release is complete; resuming only removes the run folder."""
 
     def crash(*_: object) -> None:
         raise RuntimeError("crash")
@@ -232,10 +235,10 @@ def test_cut_off_between_release_and_clean_up(
         go(tmp_path / "release", resume=True)
 
 
-def test_a_draft_in_the_run_folder_does_not_keep_it_from_ending(
+def test_a_draft_in_the_run_folder_is_removed_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed in the middle of a file, resumed, and cut off again after the release."""
+    """Killed while writing a file, resumed, and interrupted again after the release."""
 
     def crash(*_: object) -> None:
         raise RuntimeError("crash")
@@ -249,7 +252,7 @@ def test_a_draft_in_the_run_folder_does_not_keep_it_from_ending(
     assert [path.name for path in tmp_path.iterdir()] == ["release"]
 
 
-def test_the_folder_of_another_run_is_left_alone(tmp_path: Path) -> None:
+def test_the_folder_of_another_run_is_not_removed(tmp_path: Path) -> None:
     go(tmp_path / "release")
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "other", progress=stop_at(3))

@@ -13,11 +13,12 @@ from taciturn.errors import InvalidParameter, NoiseReuse, OutputError
 from taciturn.evaluate.metrics import rmse
 from taciturn.training.outputs import run_folder
 from taciturn.training.train import train
+from tests.narrow import present
 from tests.solvers.helpers import BUDGET, random_ratings, small_solver
 from tests.training.helpers import RATINGS, go, stop_at
 
 
-def test_a_release_is_written_and_the_run_folder_goes(tmp_path: Path) -> None:
+def test_a_release_is_written_and_the_run_folder_removed(tmp_path: Path) -> None:
     trained = go(tmp_path / "release", holdout=0.2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release"]
     assert sorted(path.name for path in trained.release.iterdir()) == [
@@ -42,24 +43,24 @@ def test_errors_are_shown_only_with_a_holdout(tmp_path: Path) -> None:
     assert trained.rmse_train is None and trained.rmse_test is None
 
 
-def test_a_run_that_released_nothing_leaves_nothing(tmp_path: Path) -> None:
+def test_a_run_without_releases_leaves_no_files(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "parts", progress=stop_at(0))
     assert not list(tmp_path.iterdir())
 
 
-def test_what_exists_is_never_overwritten(tmp_path: Path) -> None:
+def test_existing_files_are_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "there").write_text("mine")
-    for options in ({"output": tmp_path / "there"}, {"output": tmp_path / "no" / "folder"}):
+    for output in (tmp_path / "there", tmp_path / "no" / "folder"):
         with pytest.raises(OutputError, match=r"exists already|does not exist"):
-            go(**options)
+            go(output)
     with pytest.raises(OutputError, match="exists already"):
         go(tmp_path / "new", "paper", private={"private_items": tmp_path / "there"})
     assert (tmp_path / "there").read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
-def test_private_items_go_to_a_file_of_their_own(tmp_path: Path) -> None:
+def test_private_items_are_written_to_a_separate_file(tmp_path: Path) -> None:
     trained = go(
         tmp_path / "release", "paper", private={"private_items": tmp_path / "mine.parquet"}
     )
@@ -89,8 +90,8 @@ def test_every_training_has_a_key_of_its_own(tmp_path: Path) -> None:
     assert len(keys) == 2 and all(len(set(key)) > 4 for key in keys)
 
 
-def test_nothing_else_is_in_a_release(tmp_path: Path) -> None:
-    """Every name in the public facts is known here, so that nothing private slips in."""
+def test_a_release_has_only_known_public_facts(tmp_path: Path) -> None:
+    """The names of all facts are listed here, so that no private fact can be added unnoticed."""
     go(tmp_path / "release", "paper")
     document = json.loads((tmp_path / "release" / "certificate.json").read_text())
     assert document.keys() == {"format", "version", "certificate", "facts"}
@@ -105,7 +106,7 @@ def test_nothing_else_is_in_a_release(tmp_path: Path) -> None:
 
 
 def test_rmse_needs_ratings_of_the_same_users(tmp_path: Path) -> None:
-    fit = go(tmp_path / "release").fit
+    fit = present(go(tmp_path / "release").fit)
     with pytest.raises(InvalidParameter, match="same users"):
         rmse(fit, random_ratings(users=7))
     predictions = fit.owner_model.predict_rows(RATINGS.rows(), RATINGS.by_user.columns)
@@ -127,7 +128,7 @@ def test_two_trainings_do_not_share_a_folder(tmp_path: Path) -> None:
     assert time.monotonic() - started < 60
 
 
-def test_the_certificate_is_at_the_budgets_delta(tmp_path: Path) -> None:
+def test_the_certificate_has_the_delta_of_the_budget(tmp_path: Path) -> None:
     trained = go(tmp_path / "release")
     assert trained.certificate.delta == BUDGET.delta
     document = json.loads((trained.release / "certificate.json").read_text())
