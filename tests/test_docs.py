@@ -60,12 +60,25 @@ RUN = [
 
 
 @pytest.mark.parametrize("page", RUN)
-def test_code_prints_what_is_shown(page: str) -> None:
-    kinds = dict(blocks(ROOT / page))
+def test_code_prints_what_is_shown(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text after a page's code is what the code prints."""
+    monkeypatch.chdir(tmp_path)
+    found = blocks(ROOT / page)
+    (place,) = [number for number, (kind, _) in enumerate(found) if kind == "python"]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(kinds["python"], {})  # noqa: S102 the documentation's own code
-    assert printed.getvalue() == kinds["text"]
+        exec(found[place][1], {})  # noqa: S102 the documentation's own code
+    assert found[place + 1] == ("text", printed.getvalue())
+
+
+def test_certificate_in_the_readme_is_what_its_command_prints(taciturn: Command) -> None:
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^`taciturn (train .*--dry-run)`", page, re.MULTILINE)
+    shown = blocks(ROOT / "README.md")[-1][1]
+    assert shown.startswith("Privacy certificate: proven\n")
+    assert shown in taciturn(*shlex.split(command)).stdout
 
 
 VARYING = (
