@@ -3,11 +3,11 @@
 The names below are the complete public interface; each is imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from taciturn._version import __version__
 
+# Type checkers know this name. Importing it from `typing` would take longer than all the rest, and
+# until the command line is imported an interrupt ends in a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from taciturn.accounting.accounts import Accounts, account
     from taciturn.accounting.budget import Budget
@@ -127,6 +127,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'taciturn' has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

@@ -54,13 +54,19 @@ def reported(path: Path) -> Iterator[None]:
 
 
 def check_absent(path: str | Path) -> Path:
-    """Absolute path of a new file or folder; raises if it exists or its parent folder does not."""
+    """Absolute path of a new file or folder.
+
+    Raises if it exists, or if its parent folder does not exist or must not be written to.
+    """
     path = Path(path).absolute()
-    if os.path.lexists(path):
-        raise output_error(path, FileExistsError(errno.EEXIST, ""))
-    if not path.parent.is_dir():
-        problem = "is not a folder" if path.parent.exists() else "does not exist; make it first"
-        raise OutputError(f"cannot write {path}: the folder {path.parent} {problem}")
+    with reported(path):
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, "")
+        if not path.parent.is_dir():
+            problem = "is not a folder" if path.parent.exists() else "does not exist; make it first"
+            raise OutputError(f"cannot write {path}: the folder {path.parent} {problem}")
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return path
 
 

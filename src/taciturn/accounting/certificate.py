@@ -188,10 +188,9 @@ def read_ledger(path: str | Path) -> Ledger:
     path = Path(path)
     try:
         file = path / "certificate.json" if path.is_dir() else path
-    except (OSError, ValueError):
-        raise InvalidDocument(
-            f"cannot read {validate.shown(str(path))}: not a valid path"
-        ) from None
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "not a valid path"
+        raise InvalidDocument(f"cannot read {validate.shown(str(path))}: {reason}") from None
     if path.is_dir() and (path / "ledger.jsonl").is_file():
         return read_journal(path / "ledger.jsonl")
     if path.suffix == ".jsonl":

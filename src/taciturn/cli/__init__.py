@@ -1,5 +1,5 @@
 """Command line. Each command calls the library and holds no logic of its own."""
 
-from taciturn.cli.app import main
+from taciturn.cli.start import main
 
 __all__ = ["main"]

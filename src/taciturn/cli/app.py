@@ -1,12 +1,13 @@
 """The `taciturn` command: subcommands, error handling and exit codes.
 
-Exit codes: 0 success, 1 a check failed, 2 invalid usage or input, 130 interrupted.
+Exit codes: 0 success, 1 a check failed, 2 invalid usage or input, 130 interrupted, 141 broken pipe
+(the reader of the output was gone before its end).
 """
 
 import os
 import sys
 import warnings
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -14,6 +15,7 @@ from taciturn._version import __version__
 from taciturn.cli import audit, budget, compare, data, demo, doctor, paper, release, train
 from taciturn.cli.console import fail, prepare, warn
 from taciturn.cli.solvers import CatalogHelp
+from taciturn.cli.start import INTERRUPTED
 from taciturn.errors import CheckFailed, TaciturnError
 
 app = typer.Typer(
@@ -47,8 +49,6 @@ for _name, _command, _example in (
 ):
     app.command(name=_name, epilog=f"Example: {_example}")(_command)
 
-INTERRUPTED = 130
-
 # Typer re-exports BadParameter but not its base, the error of every misuse of the command line.
 _UsageError: Any = typer.BadParameter.__base__
 
@@ -71,11 +71,6 @@ def _root(
     pass
 
 
-def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit."""
-    sys.exit(run(arguments))
-
-
 def run(arguments: list[str] | None = None) -> int:
     """Exit code of one call of the command line; errors are printed as one line on stderr."""
     command = typer.main.get_command(app)
@@ -83,8 +78,7 @@ def run(arguments: list[str] | None = None) -> int:
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
     try:
         result = command.main(args=arguments, prog_name="taciturn", standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
         if result == INTERRUPTED:  # typer turns an interrupt into this exit code
             fail("interrupted")
         return result if isinstance(result, int) else 0
@@ -101,17 +95,24 @@ def run(arguments: list[str] | None = None) -> int:
         fail("interrupted")
         return INTERRUPTED
     except OSError as error:
-        fail(f"cannot write the output: {error.strerror}")
-        # Discard the rest of the buffer: there is nowhere to write it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        fail(_refused(error))
         return 2
-
     except Exception as error:
         if os.environ.get("TACITURN_DEBUG"):
             raise
         # The message may contain a private value; the exception type does not.
         fail(f"internal error ({type(error).__name__}); set TACITURN_DEBUG=1 for the traceback")
         return 2
+
+
+def _refused(error: OSError) -> str:
+    """Message for an operation that the system refused, with the path and the reason."""
+    reason = error.strerror or type(error).__name__
+    if error.filename is None:
+        return f"the system refused an operation: {reason}"
+    where = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+    advice = "; check its permissions" if isinstance(error, PermissionError) else ""
+    return f"cannot use {where}: {reason}{advice}"
 
 
 def _explain(error: Any) -> None:

@@ -2,34 +2,34 @@
 
 import io
 import sys
-from typing import Any, TextIO
+from typing import Any
 
 from taciturn._internal import strict_json
 
 
 def emit_json(document: dict[str, Any]) -> None:
     """Print one JSON object on stdout."""
-    _write(sys.stdout, strict_json.dumps(document))
+    sys.stdout.write(strict_json.dumps(document))
 
 
 def say(text: str = "") -> None:
     """Print a line of text on stdout."""
-    _write(sys.stdout, text + "\n")
+    sys.stdout.write(text + "\n")
 
 
 def warn(text: str) -> None:
     """Print a warning on stderr, in one line."""
-    _write(sys.stderr, f"warning: {printable(text)}\n")
+    sys.stderr.write(f"warning: {printable(text)}\n")
 
 
 def note(text: str) -> None:
     """Print a remark on stderr, in one line."""
-    _write(sys.stderr, f"note: {printable(text)}\n")
+    sys.stderr.write(f"note: {printable(text)}\n")
 
 
 def fail(text: str) -> None:
     """Print an error on stderr, in one line."""
-    _write(sys.stderr, f"error: {printable(text)}\n")
+    sys.stderr.write(f"error: {printable(text)}\n")
 
 
 def prepare() -> None:
@@ -37,12 +37,6 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def _write(stream: TextIO | None, text: str) -> None:
-    # Python sets a stream to None when it was closed before the start.
-    if stream is not None:
-        stream.write(text)
 
 
 def printable(text: str) -> str:

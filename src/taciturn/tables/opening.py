@@ -37,7 +37,9 @@ class Explained:
             ) from None
         if isinstance(error, OSError):
             reason = error.strerror or "it is damaged, or its compression does not match its name"
-            raise InvalidDocument(f"cannot read {self.path}: {reason}") from None
+            # In a folder or glob, name the file.
+            where = error.filename if isinstance(error.filename, str) else self.path
+            raise InvalidDocument(f"cannot read {where}: {reason}") from None
         broken = (
             *(pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
             *(EOFError, RuntimeError, NotImplementedError),
@@ -74,16 +76,38 @@ def is_parquet(path: str, header: bool | None = None) -> bool:
 
 def scan_parquet(path: str) -> pl.LazyFrame:
     """Rows of a Parquet file, or of all Parquet files in a folder or glob."""
-    pattern = path
+    if "://" in path:
+        return pl.scan_parquet(path)
+    files = _parquet_files(path)
+    for file in files:
+        with Path(file).open("rb"):
+            pass  # if it may not be read, this raises the system's reason
+    if all(map(_is_utf8, files)):
+        return pl.scan_parquet(files, glob=False)
+    return pl.scan_parquet([Path(file).read_bytes() for file in files])
+
+
+def _parquet_files(path: str) -> list[str]:
+    """Local Parquet files that a path refers to: itself, those in a folder, or those of a glob."""
     if _is_folder(path):
-        if not any(Path(path).rglob("*.parquet")):
-            raise InvalidDocument(f"{path} has no Parquet files; check the path")
+        os.scandir(path).close()  # raises if it may not be read; a search would find nothing
         pattern = os.path.join(glob.escape(path), "**", "*.parquet")  # noqa: PTH118 a glob
-    return pl.scan_parquet(pattern, glob=not _is_file(pattern))
+    elif _is_file(path) or "*" not in path:
+        return [path]
+    else:
+        pattern = path
+    found = glob.glob(pattern, recursive=True, include_hidden=True)  # noqa: PTH207 a glob
+    files = [file for file in found if _is_file(file)]
+    if not files:
+        raise InvalidDocument(f"{path} has no Parquet files; check the path")
+    return sorted(files, key=lambda file: Path(file).parts)
 
 
 def text_source(path: str) -> str | bytes:
-    """Path of a file that polars reads directly (plain, gzip, Zstandard, URL), else its content."""
+    """Path of a file that polars reads directly (plain, gzip, Zstandard, URL), else its content.
+
+    polars cannot open a file whose name is not UTF-8.
+    """
     if "://" in path:
         return path
     if not Path(path).is_file():
@@ -101,7 +125,16 @@ def text_source(path: str) -> str | bytes:
                     f"{path} contains {len(names)} files; unpack it and pass the one with the table"
                 )
             return archive.read(names[0])
-    return path
+    return path if _is_utf8(path) else Path(path).read_bytes()
+
+
+def _is_utf8(path: str) -> bool:
+    """False for a name that polars cannot open: Python holds its other bytes as surrogates."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_file(path: str) -> bool:
