@@ -40,7 +40,8 @@ def test_a_file_becomes_a_release(taciturn: Command, ratings: Path, tmp_path: Pa
     assert document["release"] == str(release) and document["seconds"] > 0
     assert "rmse_test" not in document and "rmse_train" not in document
     assert read_ledger(release).status == "proven"
-    assert pl.read_parquet(release / "users.parquet")["profile"].dtype == pl.Array(pl.Float32, 19)
+    profiles = pl.read_parquet(release / "users.parquet")["profile"]
+    assert profiles.dtype == pl.List(pl.Float32) and set(profiles.list.len()) == {19}
 
 
 def test_unit_rating_with_public_lists(taciturn: Command, ratings: Path, tmp_path: Path) -> None:

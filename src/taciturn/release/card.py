@@ -38,11 +38,11 @@ def _folding(model: FactorModel, prior: Prior) -> list[str]:
         f'items = pl.read_parquet("{ITEMS}")',
         'mine = pl.DataFrame({"item_id": [...], "rating": [...]})  # your ratings, kept private',
         'rated = mine.join(items, on="item_id")',
-        'design = np.column_stack([np.ones(len(rated)), rated["profile"].to_numpy()])',
+        'design = np.column_stack([np.ones(len(rated)), np.vstack(rated["profile"].to_numpy())])',
         f'target = rated["rating"].to_numpy() - {model.mean!r} - rated["bias"].to_numpy()',
         f"ridge = {prior.residual_variance!r} / np.array({list(prior.variances)!r})",
         "mine = np.linalg.solve(design.T @ design + np.diag(ridge), design.T @ target)",
-        'profiles = items["profile"].to_numpy()',
+        'profiles = np.vstack(items["profile"].to_numpy())',
         f'scores = {model.mean!r} + items["bias"].to_numpy() + mine[0] + profiles @ mine[1:]',
         'best = items["item_id"].gather((-scores).argsort()[:10])',
     ]
@@ -110,7 +110,7 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         *_deviations(model),
         "",
         "```python",
-        *(["import numpy as np"] if model.prior is not None else []),
+        *(["import numpy as np"] if model.items is not None else []),
         "import polars as pl",
         "",
     ]
@@ -118,7 +118,7 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         lines += [
             f'items, users = pl.read_parquet("{ITEMS}"), pl.read_parquet("{USERS}")',
             "user = users.row(0, named=True)",
-            'profiles = items["profile"].to_numpy()',
+            'profiles = np.vstack(items["profile"].to_numpy())',
             f'scores = {model.mean!r} + items["bias"].to_numpy() + user["bias"]'
             ' + profiles @ user["profile"]',
             'best = items["item_id"].gather((-scores).argsort()[:10])',

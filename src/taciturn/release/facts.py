@@ -73,7 +73,9 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
         raise damaged
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in counts.values()):
         raise damaged
-    if min(counts.values()) < 0 or document["user_ids"] not in ("ids", "pseudonyms", "none"):
+    if not all(0 <= each <= validate.COUNT_MAX for each in counts.values()):
+        raise damaged
+    if document["user_ids"] not in ("ids", "pseudonyms", "none"):
         raise damaged
     if not isinstance(document["settings"], dict):
         raise damaged

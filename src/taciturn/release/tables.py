@@ -1,16 +1,14 @@
 """Profile tables: writing and checking the columns of items.parquet and users.parquet."""
 
-import io
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from taciturn.errors import CheckFailed, InvalidDocument, TaciturnError
+from taciturn.errors import InvalidDocument
 from taciturn.model.profiles import Floats, Profiles
 from taciturn.release.facts import NUMBER_MAX
+from taciturn.release.plain_parquet import PlainTable, decode, encode
 
 _VARIANCES = ["bias_variance", "profile_variance"]
 
@@ -34,71 +32,76 @@ def _lists(rows: Floats) -> pl.Series:
     return pl.Series(values, dtype=pl.Array(pl.Float32, rows.shape[1]))
 
 
+def table_bytes(profiles: Profiles, id_name: str) -> bytes:
+    """Content of the table of a release. Integer ids are written in 64 bits."""
+    ids = profiles.ids
+    if ids.dtype.is_integer() and ids.dtype != pl.UInt64:
+        ids = ids.cast(pl.Int64)
+    columns = {"bias": profiles.biases, "profile": profiles.factors}
+    if profiles.bias_variances is not None and profiles.variances is not None:
+        columns |= dict(zip(_VARIANCES, (profiles.bias_variances, profiles.variances), strict=True))
+    return encode(
+        PlainTable(
+            id_name=id_name,
+            ids=ids.to_list() if ids.dtype == pl.String else ids.to_numpy(),
+            columns=columns,
+        )
+    )
+
+
 def profiles_from_parquet(
     content: bytes, name: str, id_name: str, *, count: int, width: int, has_variances: bool
 ) -> Profiles:
     """Profiles from a table of a release, fully checked."""
-    damaged = InvalidDocument(f"{name} is not a table of profiles")
-    try:
-        # Check the size in the footer before decompressing anything.
-        lazy = pl.scan_parquet(io.BytesIO(content))
-        rows = lazy.select(pl.len()).collect().item()
-        columns = [id_name, "bias", "profile"]
-        if has_variances:
-            columns += _VARIANCES
-        if lazy.collect_schema().names() != columns:
-            raise damaged
-        if set(pl.read_parquet_metadata(io.BytesIO(content))) - {"ARROW:schema"}:
-            raise InvalidDocument(f"{name} contains metadata besides its table")
-        if rows != count:
-            raise CheckFailed(f"{name} has {rows:,} rows, but the facts state {count:,}")
-        frame = pl.read_parquet(io.BytesIO(content), use_statistics=False)
-    except TaciturnError:
-        raise
-    except Exception:
-        raise damaged from None
-    except BaseException as error:
-        if type(error).__name__ == "PanicException":
-            raise damaged from None
-        raise
-    return profiles_from_frame(frame, id_name, name, width=width)
+    widths: dict[str, int | None] = {"bias": None, "profile": width}
+    if has_variances:
+        widths |= dict(zip(_VARIANCES, (None, width), strict=True))
+    table = decode(content, name, id_name, count, widths)
+    profiles = Profiles(
+        ids=pl.Series(id_name, table.ids),
+        biases=table.columns["bias"],
+        factors=table.columns["profile"],
+        bias_variances=table.columns.get(_VARIANCES[0]),
+        variances=table.columns.get(_VARIANCES[1]),
+    )
+    return _checked(profiles, name)
 
 
 def profiles_from_frame(frame: pl.DataFrame, id_name: str, name: str, *, width: int) -> Profiles:
-    """Checked profiles from a table with the columns `id_name`, bias and profile.
-
-    Reads the columns of variances if the table has them.
-    """
+    """Checked profiles from a table with the columns `id_name`, bias and profile."""
     ids = frame[id_name]
     is_number = ids.dtype.is_integer() and ids.dtype != pl.Int128
     if not (is_number or ids.dtype == pl.String):
         raise InvalidDocument(f"the ids in {name} must be whole numbers or text")
-    if len(frame) == 0:
-        raise InvalidDocument(f"{name} has no rows")
-    if ids.has_nulls() or ids.n_unique() != len(ids):
-        raise InvalidDocument(f"{name} contains missing or duplicate ids")
-    biases, factors = _numbers(frame["bias"], frame["profile"], name, width)
-    profiles = Profiles(ids=ids, biases=biases, factors=factors)
-    if not set(_VARIANCES) <= set(frame.columns):
-        return profiles
-    bias_variances, variances = _numbers(frame[_VARIANCES[0]], frame[_VARIANCES[1]], name, width)
-    if min(bias_variances.min(initial=0), variances.min(initial=0)) < 0:
-        raise InvalidDocument(f"{name} contains a negative variance")
-    return replace(profiles, bias_variances=bias_variances, variances=variances)
-
-
-def _numbers(
-    biases: pl.Series, profiles: pl.Series, name: str, width: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """Checked column of numbers and column of lists of numbers, as arrays."""
+    biases, profiles = frame["bias"], frame["profile"]
     if profiles.dtype != pl.Array(pl.Float32, width):
         raise InvalidDocument(f"the profiles in {name} must be arrays of {width} 32-bit floats")
-    if biases.dtype != pl.Float32 or biases.has_nulls() or profiles.has_nulls():
-        raise InvalidDocument(f"{name} must have a 32-bit bias and a profile in every row")
     flat = profiles.explode() if width else pl.Series([], dtype=pl.Float32)
-    for numbers in (flat, biases):
-        # polars compares NaN as greater than any number.
-        if numbers.has_nulls() or not ((numbers.abs() < NUMBER_MAX) & numbers.is_finite()).all():
-            raise InvalidDocument(f"{name} contains a number that is not finite or is too large")
+    if biases.dtype != pl.Float32 or any(each.has_nulls() for each in (biases, profiles, flat)):
+        raise InvalidDocument(f"{name} must have a 32-bit bias and a profile in every row")
     rows = flat.to_numpy().reshape(len(biases), width)
-    return np.ascontiguousarray(biases.to_numpy()), np.ascontiguousarray(rows)
+    return _checked(
+        Profiles(
+            ids=ids,
+            biases=np.ascontiguousarray(biases.to_numpy()),
+            factors=np.ascontiguousarray(rows),
+        ),
+        name,
+    )
+
+
+def _checked(profiles: Profiles, name: str) -> Profiles:
+    """The same profiles; raises unless ids are unique and numbers are finite and not too large."""
+    if len(profiles) == 0:
+        raise InvalidDocument(f"{name} has no rows")
+    if profiles.ids.has_nulls() or profiles.ids.n_unique() != len(profiles):
+        raise InvalidDocument(f"{name} contains missing or duplicate ids")
+    variances = [each for each in (profiles.bias_variances, profiles.variances) if each is not None]
+    for numbers in (profiles.biases, profiles.factors, *variances):
+        with np.errstate(invalid="ignore"):  # the extremes of an array with NaN are NaN
+            low, high = numbers.min(initial=0), numbers.max(initial=0)
+        if not (low > -NUMBER_MAX and high < NUMBER_MAX):
+            raise InvalidDocument(f"{name} contains a number that is not finite or is too large")
+    if any(each.min(initial=0) < 0 for each in variances):
+        raise InvalidDocument(f"{name} contains a negative variance")
+    return profiles

@@ -22,7 +22,7 @@ from taciturn.release import bundle
 from taciturn.release.card import card_text
 from taciturn.release.facts import Facts, facts_to_dict
 from taciturn.release.sign import signature
-from taciturn.release.tables import profiles_to_frame
+from taciturn.release.tables import profiles_to_frame, table_bytes
 from taciturn.solvers.catalog import check_solver
 from taciturn.solvers.contract import Fit
 
@@ -97,7 +97,7 @@ def write_release(
 
     def fill(folder: Path) -> None:
         for name, (profiles, id_name) in tables.items():
-            write_file(folder / name, parquet_bytes(profiles_to_frame(profiles, id_name)))
+            write_file(folder / name, table_bytes(profiles, id_name))
         document = {
             "format": bundle.FORMAT,
             "version": bundle.VERSION,
