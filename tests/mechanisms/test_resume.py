@@ -1,9 +1,5 @@
 """Resumed runs draw the same noise or are refused, and never lose recorded events."""
 
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,63 +112,6 @@ def test_a_crash_between_recording_and_binding_is_harmless(tmp_path: Path) -> No
     again = small_gate(noise=None, folder=RunFolder.resume(tmp_path / "run", data=DATA))
     assert [r.tobytes() for r in run_steps(again, 2)] == [first.tobytes(), second.tobytes()]
     assert len(again.ledger.events) == 2
-
-
-CHILD = """
-import sys
-from pathlib import Path
-from taciturn.mechanisms.gate import Gate
-from taciturn.mechanisms.run_folder import RunFolder
-from tests.mechanisms.noise_helpers import small_gate
-from tests.mechanisms.run_folder_helpers import DATA, folder, run_steps
-
-path, out = Path(sys.argv[1]), Path(sys.argv[2])
-place = RunFolder.resume(path, data=DATA) if path.exists() else folder(path)
-gate = small_gate(noise=None, folder=place)
-publish = Gate.release
-def release(*args, **kwargs):
-    result = publish(*args, **kwargs)
-    with out.open("ab") as stream:
-        stream.write(result.tables[0].tobytes())
-    return result
-Gate.release = release
-run_steps(gate, 12)
-print("done")
-"""
-
-
-@pytest.mark.slow
-def test_a_run_killed_at_any_moment_keeps_its_recorded_events(tmp_path: Path) -> None:
-    whole = [result.tobytes() for result in run_steps(small_gate(noise=InsecureTestNoise(4)), 12)]
-    path, out = tmp_path / "run", tmp_path / "published"
-    root = Path(__file__).parent.parent.parent
-    random = np.random.default_rng()
-    finished = kills = 0
-    deadline = time.monotonic() + 120
-    while not (finished and kills >= 15) and time.monotonic() < deadline:
-        out.unlink(missing_ok=True)
-        child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(path), str(out)],
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        # Wait for the first published table, then kill within the time of a few steps.
-        while child.poll() is None and not out.exists():
-            time.sleep(0.001)
-        if kills < 15:
-            time.sleep(random.uniform(0, 0.02))
-            child.send_signal(signal.SIGKILL)
-            kills += 1
-        stdout, stderr = child.communicate()
-        finished += b"done" in stdout
-        assert stderr == b""
-        published = out.read_bytes() if out.exists() else b""
-        complete = len(published) // len(whole[0])
-        assert complete <= len(read_journal(path / "ledger.jsonl").events)
-        assert published == b"".join(whole)[: len(published)]
-    assert finished and kills == 15
-    assert len(read_journal(path / "ledger.jsonl").events) == 12
 
 
 def test_a_gate_resumes_in_the_middle_of_a_run(tmp_path: Path) -> None:

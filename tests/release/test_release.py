@@ -1,9 +1,6 @@
 """Releases hold the trained profiles, are written completely or not at all, overwrite nothing."""
 
 import json
-import os
-import random
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -249,51 +246,6 @@ def test_variances_are_part_of_a_release(tmp_path: Path) -> None:
     assert "variance_0" in pl.read_parquet_schema(tmp_path / "tables" / "users.parquet")
     card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
     assert f"`{fit.model.residual_variance!r} + item bias_variance" in card
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from taciturn.release.read import load_release
-from taciturn.release.write import write_release
-from taciturn.solvers.contract import Fit
-
-old = load_release(sys.argv[2])
-facts = {"settings": old.facts.settings, "model": old.model}
-fit = Fit(solver="gradient", ledger=old.certificate.ledger, **facts)
-sys.stdout.write("ready\\n")
-sys.stdout.flush()
-number = 0
-while True:
-    write_release(fit, old.certificate, Path(sys.argv[1]) / f"release-{number}")
-    number += 1
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_writer_leaves_complete_releases_only(tmp_path: Path) -> None:
-    """200 kills of a process that writes one release after the other."""
-    write_small(tmp_path / "first")
-    chance = random.Random(3)  # noqa: S311 — chooses when to kill
-    written = 0
-    for number in range(200):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(folder), str(tmp_path / "first")],
-            stdout=subprocess.PIPE,
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            try:
-                process.wait(timeout=chance.uniform(0.0, 0.05))
-            except subprocess.TimeoutExpired:
-                os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-        for release in folder.glob("release-*"):
-            assert verify_release(release).passed
-            written += 1
-    assert written > 100
 
 
 def test_unknown_users_out_is_refused(tmp_path: Path) -> None:

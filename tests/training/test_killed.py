@@ -1,11 +1,10 @@
 """Trainings that are killed, and the memory of a training, in separate processes."""
 
 import json
-import os
-import random
 import signal
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +13,22 @@ import pytest
 
 from taciturn.accounting.certificate import read_ledger
 from taciturn.accounting.journal import read_journal
+from taciturn.errors import NoiseReuse
+from taciturn.solvers import loop
+from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import run_folder
+from tests.failures import killed_at
+from tests.solvers.helpers import small_solver
+from tests.training.helpers import go
 
 SCRIPT = """
 import sys
 from pathlib import Path
 from taciturn.data.synthetic import synthetic_ratings
 from taciturn.accounting.budget import Budget
+from taciturn.errors import NoiseReuse
 from taciturn.solvers import loop
+from taciturn.solvers.solver import Solver
 from taciturn.solvers.catalog import make_solver
 from taciturn.training.outputs import run_folder
 from taciturn.training.train import train
@@ -45,7 +52,7 @@ with known_noise(5):
 """
 
 
-def kill_once(output: Path, delay: float) -> bool:
+def ended_within(seconds: float, output: Path) -> bool:
     """Run the script and kill it after a while; return whether it ended before that."""
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(output)], stdout=subprocess.PIPE
@@ -53,41 +60,80 @@ def kill_once(output: Path, delay: float) -> bool:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         try:
-            return process.wait(timeout=delay) == 0
+            process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            return False
-        finally:
-            assert process.returncode in (0, -signal.SIGKILL)
+            process.kill()
+    assert process.returncode in (0, -signal.SIGKILL)
+    return process.returncode == 0
+
+
+def recorded_events(output: Path) -> int:
+    """Events in the run folder of a training; raises if noise was used for more than those."""
+    folder = run_folder(output)
+    if not (folder / "key.json").exists():
+        return 0
+    recorded = len(read_journal(folder / "ledger.jsonl").events)
+    uses = (folder / "uses.jsonl").read_bytes().split(b"\n")[1:-1]
+    assert sum(len(json.loads(line)["uses"]) for line in uses) <= recorded
+    return recorded
 
 
 @pytest.mark.slow
-def test_killed_at_any_moment(tmp_path: Path) -> None:
-    """50 kills: what was spent is always on disk, and the resumed run gives the same result."""
-    chance = random.Random(1)  # noqa: S311 only when to kill
-    kills, number = 0, 0
-    expected_path = tmp_path / "expected"
-    assert kill_once(expected_path, 120)
-    expected = pl.read_parquet(expected_path / "users.parquet")
-    while kills < 50:
-        output = tmp_path / f"run-{number}"
-        number += 1
-        spent = 0
-        while not kill_once(output, chance.uniform(0.0, 0.9)):
-            kills += 1
-            folder = run_folder(output)
-            if not (folder / "key.json").exists():
-                continue  # not begun yet, or ended
-            recorded = len(read_journal(folder / "ledger.jsonl").events)
-            uses = (folder / "uses.jsonl").read_bytes().split(b"\n")[1:-1]
-            used = sum(len(json.loads(line)["uses"]) for line in uses)
-            assert recorded >= used  # noise is drawn only for what is recorded
-            assert recorded >= spent  # and nothing that was spent is forgotten
-            spent = recorded
-        assert pl.read_parquet(output / "users.parquet").equals(expected)
-        assert len(read_ledger(output).events) == 500
+def test_a_training_killed_at_any_operation_resumes_to_the_same_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a checkpoint after every step."""
+    monkeypatch.setattr(loop, "CHECKPOINT_SECONDS", -1.0)
+    solver = small_solver("gradient", iterations=2)
+    expected = released_users(go(tmp_path / "expected", solver=solver).release)
+    for number in count():
+        output = tmp_path / str(number)
+        with killed_at(number) as process:
+            go(output, solver=solver)
+        recorded = recorded_events(output)
+        finish(output, solver)
+        assert released_users(output).equals(expected)
+        assert len(read_ledger(output).events) == 4 >= recorded
         assert not run_folder(output).exists()
+        if not process.has_failed:
+            break
+    assert number > 80  # steps, checkpoints, the release, and erasing the key
+
+
+def finish(output: Path, solver: Solver) -> None:
+    """Start or resume a training that was killed, unless it had ended.
+
+    If the key was being overwritten, a first attempt erases it and a second one tidies up.
+    """
+    if not run_folder(output).exists():
+        if not output.exists():
+            go(output, solver=solver)
+        return
+    try:
+        go(output, solver=solver, resume=True)
+    except NoiseReuse as error:
+        assert output.exists() and "its noise key erased" in str(error)
+        go(output, solver=solver, resume=True)
+
+
+def released_users(release: Path) -> pl.DataFrame:
+    return pl.read_parquet(release / "users.parquet")
+
+
+@pytest.mark.slow
+def test_a_killed_process_resumes_to_the_same_release(tmp_path: Path) -> None:
+    """Real kills, early and late."""
+    assert ended_within(120, tmp_path / "expected")
+    expected = released_users(tmp_path / "expected")
+    output, spent = tmp_path / "run", 0
+    for delay in (0.05, 0.3, 0.6):
+        ended_within(delay, output)
+        assert recorded_events(output) >= spent or output.exists()
+        spent = recorded_events(output)
+    assert ended_within(120, output)
+    assert released_users(output).equals(expected)
+    assert len(read_ledger(output).events) == 500
+    assert not run_folder(output).exists()
 
 
 @pytest.mark.slow
