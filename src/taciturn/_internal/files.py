@@ -165,14 +165,35 @@ def write_folder(
             shutil.rmtree(draft, ignore_errors=True)
 
 
-def move_private(source: Path, target: Path) -> None:
+def move_private(source: Path, target: Path, *, tag: str) -> None:
     """Move a finished private file to a new path, which may be on another disk.
 
     It stays readable by its owner only. `source` is removed once `target` has reached the disk.
+    Safe to repeat after a crash: the temporary name follows from `tag`, so a second call removes
+    what the first one left, and a target that is complete already counts as moved.
     """
     with reported(target):
-        write_file(target, source.read_bytes(), is_private=True)
+        content = source.read_bytes()
+        draft = target.with_name(f".{tag}.tmp")
+        was_cut_short = os.path.lexists(draft)
+        draft.unlink(missing_ok=True)
+        try:
+            if not _has_content(target, content):
+                append(draft, content, is_new=True, is_private=True)
+                if was_cut_short and _has_content(target, b""):
+                    draft.replace(target)  # the name was reserved; see `_link_new`
+                else:
+                    _link_new(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+        sync(target.parent)
         source.unlink()
+
+
+def _has_content(path: Path, content: bytes) -> bool:
+    """True if `path` is a regular file with exactly this content."""
+    is_plain = path.is_file() and not path.is_symlink()
+    return is_plain and path.stat().st_size == len(content) and path.read_bytes() == content
 
 
 def append(path: Path, content: bytes, *, is_new: bool = False, is_private: bool = False) -> None:

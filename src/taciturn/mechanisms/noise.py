@@ -126,6 +126,12 @@ class NoiseSource:
             code.update(view)
         return code.finalize().hex()
 
+    def _derived(self, purpose: bytes) -> bytes:
+        """Key for another purpose, independent of the noise and of the keys for other purposes."""
+        return hashlib.blake2b(
+            purpose, key=self._secret(), person=b"taciturn-derive", digest_size=32
+        ).digest()
+
     def erase(self, reason: str = _ERASED) -> None:
         """Erase the key; the source cannot be used afterwards."""
         self._key[:] = bytes(len(self._key))

@@ -10,12 +10,12 @@
 
 A line counts once it has reached the disk. A crash can leave the last line incomplete. Its event
 was not recorded yet, so no noise was drawn for it, and the line is removed when the run is resumed.
-A ledger that lacks an event whose noise was used is refused.
+A ledger that lacks an event whose noise was used is refused. Lines, checkpoint and key file carry
+MACs under keys derived from the noise key, and a run whose files were edited does not resume.
 """
 
-import fcntl
+import datetime
 import hashlib
-import json
 import os
 import secrets
 from collections.abc import Sequence
@@ -23,18 +23,25 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import files, strict_json
-from taciturn.accounting.events import Event, Noise, event_to_dict
-from taciturn.accounting.journal import read_journal, read_lines
+from taciturn.accounting.events import Event, event_to_dict
+from taciturn.accounting.journal import ledger_from_lines, read_lines
 from taciturn.accounting.ledger import FORMAT, VERSION, Ledger
-from taciturn.errors import InvalidDocument, NoiseReuse, OutputError
-from taciturn.mechanisms.noise import FORMAT as NOISE_FORMAT
-from taciturn.mechanisms.noise import NoiseSource, SecureNoise, _restored, check_source
-
-_BINDING = 2**47
-"""Event number that represents the whole run in a fingerprint; no run has that many events."""
-
-SECRET = ("key.json", "uses.jsonl", "state")
-"""Files that are erased when a run completes, as are their temporary copies."""
+from taciturn.errors import InvalidDocument, NoiseReuse
+from taciturn.mechanisms.mac_chain import MacChain
+from taciturn.mechanisms.noise import NoiseSource, SecureNoise, check_source
+from taciturn.mechanisms.run_files import (
+    KEY,
+    LEDGER,
+    STATE,
+    USES,
+    Binding,
+    RunKey,
+    bound,
+    delete,
+    erase,
+    lock,
+    read_key,
+)
 
 TOGETHER_MAX = 3
 """Maximum number of events of one joint release."""
@@ -52,13 +59,13 @@ class RunFolder:
         path: Path,
         lock: int,
         ledger: Ledger,
-        noise: NoiseSource,
+        key: RunKey,
         uses: dict[int, str],
-        start: int,
+        chains: dict[str, MacChain],
     ) -> None:
         self.path = path
-        self._ledger, self._noise = ledger, noise
-        self._uses, self._start = uses, start
+        self._ledger, self._key, self._noise = ledger, key, key.noise
+        self._uses, self._chains = uses, chains
         self._lock: int | None = lock
 
     @property
@@ -66,73 +73,89 @@ class RunFolder:
         """Copy of the current ledger."""
         return Ledger(self._ledger.events, run=self._ledger.run)
 
+    @property
+    def date(self) -> datetime.date:
+        """Day on which the run began, in UTC; a resumed run keeps it."""
+        return self._key.date
+
     @classmethod
     def create(
-        cls,
-        path: str | Path,
-        *,
-        data: Sequence[bytes | memoryview],
-        noise: NoiseSource | None = None,
+        cls, path: str | Path, *, data: Binding, noise: NoiseSource | None = None
     ) -> "RunFolder":
         """Create a new folder for a fresh noise source; an existing folder is refused.
 
         The folder is built under a temporary name, so a crash leaves a complete run folder or none.
+        The name is always the same, so that the next call removes what a killed one left.
         """
         path = Path(path).absolute()
         noise = noise or SecureNoise()
         check_source(noise)
-        ledger, start = Ledger(), secrets.randbits(128)
-        key = {
-            "run": ledger.run,
-            "noise": noise.kind,
-            "format": NOISE_FORMAT,
-            "key": noise._secret().hex(),
-            "data": noise._fingerprint(_BINDING, *data),
-            "start": f"{start:x}",
-        }
-        contents: dict[str, dict[str, Any]] = {
-            "ledger.jsonl": {"format": FORMAT, "version": VERSION, "run": ledger.run},
-            "uses.jsonl": {"run": ledger.run},
-            "key.json": key,
+        ledger = Ledger()
+        key = RunKey(
+            run=ledger.run,
+            noise=noise,
+            bound=bound(noise, data),
+            start=secrets.randbits(128),
+            date=datetime.datetime.now(datetime.UTC).date(),
+        )
+        chains = {name: _new_chain(noise, name) for name in (LEDGER, USES)}
+        headers: dict[str, dict[str, Any]] = {
+            LEDGER: {"format": FORMAT, "version": VERSION, "run": ledger.run},
+            USES: {"run": ledger.run},
         }
         locks: list[int] = []
 
         def fill(draft: Path) -> None:
-            locks.append(_lock(draft))  # lock before the folder is visible
-            for name, content in contents.items():
-                files.write_file(draft / name, _lines(content), is_private=True)
+            locks.append(lock(draft))  # before the folder is visible under its own name
+            for name, header in headers.items():
+                content, chains[name] = chains[name].extended(header)
+                files.write_file(draft / name, content, is_private=True)
+            document = strict_json.dumps(key.to_document()).encode()
+            files.write_file(draft / KEY, document, is_private=True)
 
+        files.check_absent(path)
+        remove_leftover(path)
         try:
-            files.write_folder(path, fill, is_private=True)
+            files.write_folder(path, fill, draft=_draft(path), is_private=True)
         except BaseException:
-            for lock in locks:
-                os.close(lock)
+            for handle in locks:
+                os.close(handle)
             raise
-        return cls(path, locks[0], ledger, noise, {}, start)
+        return cls(path, locks[0], ledger, key, {}, chains)
 
     @classmethod
-    def resume(cls, path: str | Path, *, data: Sequence[bytes | memoryview]) -> "RunFolder":
+    def resume(cls, path: str | Path, *, data: Binding) -> "RunFolder":
         """Open the folder of an interrupted run on the same data and configuration."""
         path = Path(path).absolute()
         if not path.is_dir():
             raise InvalidDocument(f"{path} is not a run folder, so there is nothing to resume")
-        lock = _lock(path)
+        handle = lock(path)
         try:
-            ledger = read_journal(path / "ledger.jsonl", repair=True)
-            noise, start = _read_key(path, ledger.run, data)
-            uses = _read_uses(path / "uses.jsonl", ledger)
+            lines = {LEDGER: read_lines(path / LEDGER, repair=True)}
+            key = read_key(path, data)
+            ledger = ledger_from_lines(path / LEDGER, lines[LEDGER])
+            if key.run != ledger.run:
+                raise InvalidDocument(
+                    f"{path} has the key of one run and the ledger of another; start a new run"
+                )
+            lines[USES] = read_lines(path / USES, repair=True)
+            chains = {
+                name: _new_chain(key.noise, name).checked(path / name, found)
+                for name, found in lines.items()
+            }
+            uses = _uses_from_lines(path / USES, ledger, lines[USES])
             with files.reported(path):
                 for draft in files.drafts(path):
                     draft.unlink()
         except BaseException:
-            os.close(lock)
+            os.close(handle)
             raise
-        return cls(path, lock, ledger, noise, uses, start)
+        return cls(path, handle, ledger, key, uses, chains)
 
     def record(self, events: Sequence[Event]) -> None:
         """Append events to the ledger on disk; returns when they have reached the disk."""
         self._check_held()
-        _append(self.path / "ledger.jsonl", *map(event_to_dict, events))
+        self._append(LEDGER, *map(event_to_dict, events))
 
     def bind(self, first: int, uses: Sequence[str]) -> None:
         """Bind the noise of events, numbered from `first`, to the sums it is added to.
@@ -151,18 +174,22 @@ class RunFolder:
         if new:
             # A single line, so that a crash leaves all of the uses or none.
             line = {"event": new[0], "uses": [asked[event] for event in new]}
-            _append(self.path / "uses.jsonl", line)
+            self._append(USES, line)
             self._uses |= asked
 
     def secret_seed(self) -> int:
         """Secret seed of the run, independent of the noise key; erased with it."""
-        return self._start
+        return self._key.start
+
+    def secret_key(self, purpose: bytes) -> bytes:
+        """Secret key of the run for a purpose other than noise; the same after resuming."""
+        return self._noise._derived(purpose)
 
     def save_state(self, position: int, content: bytes) -> None:
         """Save a solver's checkpoint after `position` events; replaces the previous one."""
         self._check_held()
-        framed = _state_header(position, content) + content
-        files.write_file(self.path / "state", framed, is_private=True, replace=True)
+        framed = self._state_header(position, content) + content
+        files.write_file(self.path / STATE, framed, is_private=True, replace=True)
 
     def read_state(self) -> tuple[int, bytes] | None:
         """Last checkpoint, or None if there is no intact one that fits the ledger.
@@ -171,12 +198,12 @@ class RunFolder:
         """
         self._check_held()
         try:
-            header, _, content = (self.path / "state").read_bytes().partition(b"\n")
+            header, _, content = (self.path / STATE).read_bytes().partition(b"\n")
         except OSError:
             return None
         number = header.split(b" ")[0]
         position = int(number) if number.isdigit() and len(number) < 16 else -1
-        whole = header + b"\n" == _state_header(position, content)
+        whole = header + b"\n" == self._state_header(position, content)
         return (position, content) if whole and position <= len(self._uses) else None
 
     def close(self) -> None:
@@ -192,89 +219,66 @@ class RunFolder:
             erase(self.path)
         self.close()
 
+    def delete(self) -> None:
+        """Erase every secret file, then delete the folder with its ledger."""
+        self._noise.erase()
+        if self._lock is not None:
+            delete(self.path)
+        self.close()
+
+    def _append(self, name: str, *documents: dict[str, Any]) -> None:
+        """Append a line for each document; returns when they have reached the disk."""
+        content, chain = self._chains[name].extended(*documents)
+        path = self.path / name
+        with files.reported(path):
+            files.append(path, content)
+        self._chains[name] = chain
+
+    def _state_header(self, position: int, content: bytes) -> bytes:
+        code = hashlib.blake2b(
+            b"%d\n" % position, key=self._noise._derived(b"checkpoint"), digest_size=32
+        )
+        code.update(content)
+        return b"%d %s\n" % (position, code.hexdigest().encode())
+
     def _check_held(self) -> None:
         if self._lock is None:
             raise NoiseReuse(f"the run folder {self.path} was closed; resume the run to continue")
 
 
-def erase(path: Path) -> None:
-    """Overwrite and remove the secret files; safe to repeat after a crash."""
-    try:
-        for file in [*(path / name for name in SECRET), *files.drafts(path)]:
-            if not file.exists():
-                continue
-            with file.open("r+b") as stream:
-                stream.write(bytes(file.stat().st_size))
-                stream.flush()
-                os.fsync(stream.fileno())
-            file.unlink()
-        files.sync(path)
-    except OSError as error:
-        raise OutputError(
-            f"cannot erase the noise key in {path}: {error.strerror}; resume the run to try again"
-        ) from None
+def remove_leftover(path: Path) -> None:
+    """Remove the draft of a run folder that a killed process left; raises if it is in use."""
+    draft = _draft(path)
+    if os.path.lexists(draft):
+        handle = lock(draft)
+        try:
+            delete(draft)
+        finally:
+            os.close(handle)
 
 
-def _lock(path: Path) -> int:
-    """Lock the folder for this process; the lock ends with the handle or the process."""
-    try:
-        handle = os.open(path, os.O_RDONLY)
-    except OSError as error:
-        raise InvalidDocument(f"cannot open {path}: {error.strerror}") from None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise NoiseReuse(f"another process is using {path}; wait until it has ended") from None
-    return handle
+def _draft(path: Path) -> Path:
+    """Name of a run folder while it is created; always the same, so that leftovers are found."""
+    return path.with_name(f".{path.name}.new")
 
 
-def _read_key(path: Path, run: str, data: Sequence[bytes | memoryview]) -> tuple[NoiseSource, int]:
-    """Noise source and secret seed from a run folder."""
-    file = path / "key.json"
-    completed = NoiseReuse(
-        f"the run in {path} is completed and its noise key erased; start a new run"
-    )
-    if not file.exists():
-        raise completed
-    if file.is_file() and not any(file.read_bytes()):
-        erase(path)  # a crash interrupted the erasure
-        raise completed
-    key = strict_json.read(file)
-    if isinstance(key, dict) and key.get("format") not in (None, NOISE_FORMAT):
-        raise NoiseReuse(
-            "the run was started by another version of Taciturn, which draws other noise; start a "
-            "new run, and count the cost of this one's releases too"
-        )
-    try:
-        noise = _restored(bytes.fromhex(key["key"]), Noise(key["noise"]))
-        key_run, bound, _ = key["run"], key["data"], key["format"]
-        start = int(key["start"], 16)
-    except (KeyError, TypeError, ValueError):
-        raise InvalidDocument(f"{file} is damaged; start a new run") from None
-    if key_run != run:
-        raise InvalidDocument(
-            f"{path} has the key of one run and the ledger of another; start a new run"
-        )
-    if bound != noise._fingerprint(_BINDING, *data):
-        raise NoiseReuse(
-            "the run to resume was started with other data or another configuration; "
-            "resume with the original ones or start a new run"
-        )
-    return noise, start
+def _new_chain(noise: NoiseSource, name: str) -> MacChain:
+    return MacChain(key=noise._derived(b"journal"), last=name)
 
 
-def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:
+def _uses_from_lines(
+    path: Path, ledger: Ledger, documents: Sequence[dict[str, Any]]
+) -> dict[int, str]:
     """Uses of the events in order; those of the last release may be missing."""
-    header, *lines = read_lines(path, repair=True)
+    header, *lines = documents
     damaged = InvalidDocument(f"{path} is damaged; start a new run")
-    if header != {"run": ledger.run}:
+    if header.get("run") != ledger.run:
         raise damaged
     uses: list[str] = []
     for line in lines:
         together = line.get("uses")
         known = isinstance(together, list) and 0 < len(together) <= TOGETHER_MAX
-        if not known or line != {"event": len(uses), "uses": together}:
+        if not known or line.get("event") != len(uses):
             raise damaged
         uses += together
     if not len(ledger.events) - TOGETHER_MAX <= len(uses) <= len(ledger.events):
@@ -282,19 +286,3 @@ def _read_uses(path: Path, ledger: Ledger) -> dict[int, str]:
             f"{path} does not match the ledger beside it: one of them lost lines; start a new run"
         )
     return dict(enumerate(uses))
-
-
-def _state_header(position: int, content: bytes) -> bytes:
-    digest = hashlib.blake2b(content, key=b"%d" % position, digest_size=32)
-    return b"%d %s\n" % (position, digest.hexdigest().encode())
-
-
-def _append(path: Path, *documents: dict[str, Any]) -> None:
-    """Append a JSON line for each document; returns when they have reached the disk."""
-    with files.reported(path):
-        files.append(path, _lines(*documents))
-
-
-def _lines(*documents: dict[str, Any]) -> bytes:
-    lines = [json.dumps(each, ensure_ascii=False, allow_nan=False) + "\n" for each in documents]
-    return "".join(lines).encode()

@@ -1,7 +1,6 @@
 """Atomic writing of a release, never over an existing one. See docs/reference/release-format.md."""
 
 import hashlib
-import secrets
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -16,7 +15,7 @@ from taciturn._internal.files import write_file, write_folder
 from taciturn._version import __version__
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
-from taciturn.errors import InvalidDocument
+from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.model.profiles import Profiles
 from taciturn.release import bundle
 from taciturn.release.card import card_text
@@ -47,7 +46,7 @@ def write_release(
     path: str | Path,
     *,
     users_out: UsersOut = UsersOut.IDS,
-    pseudonyms: str | Path | None = None,
+    pseudonyms: pl.DataFrame | None = None,
     key: Ed25519PrivateKey | None = None,
     draft: Path | None = None,
 ) -> Path:
@@ -65,21 +64,19 @@ def write_release(
     users_out
         Users appear under their ids, under random pseudonyms, or not at all.
     pseudonyms
-        Private file for the map from ids to pseudonyms; required for pseudonyms.
+        Private map from ids to pseudonyms, with the columns user_id and pseudonym; required for
+        pseudonyms. See `make_pseudonyms`.
     key
         Key to sign the release with.
     """
     path = Path(path).absolute()
-    names = None
-    if users_out is UsersOut.PSEUDONYMS and pseudonyms is None:
-        raise InvalidDocument(
-            "pseudonyms need a private file for the map from ids: --pseudonyms-out FILE"
-        )
+    if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
+        raise InvalidParameter("pass a map of pseudonyms if users appear under them, and only then")
     model = replace(fit.model, users=None)
     if users_out is not UsersOut.NONE:
         users = _released_users(fit)
-        if users_out is UsersOut.PSEUDONYMS:
-            users, names = _renamed(users)
+        if pseudonyms is not None:
+            users = _renamed(users, pseudonyms)
         model = replace(model, users=users)
     axes = ((bundle.USERS, "user_id", model.users), (bundle.ITEMS, "item_id", model.items))
     tables = {name: (held, id_name) for name, id_name, held in axes if held is not None}
@@ -112,14 +109,7 @@ def write_release(
         if key is not None:
             write_file(folder / bundle.SIGNATURE, signature(key, sums).encode())
 
-    if names is not None and pseudonyms is not None:
-        write_file(pseudonyms, parquet_bytes(names), is_private=True)
-    try:
-        write_folder(path, fill, draft=draft)
-    except BaseException:
-        if names is not None and pseudonyms is not None:
-            Path(pseudonyms).unlink()
-        raise
+    write_folder(path, fill, draft=draft)
     return path
 
 
@@ -140,7 +130,7 @@ def checksums(folder: Path) -> bytes:
 
 
 def write_private_items(fit: Fit, path: str | Path) -> Path:
-    """Write item profiles without noise to a new, owner-only file.
+    """Write item profiles without noise to an owner-only file.
 
     They are exact functions of the ratings and must not be published.
     """
@@ -150,14 +140,25 @@ def write_private_items(fit: Fit, path: str | Path) -> Path:
         )
     path = Path(path).absolute()
     content = parquet_bytes(profiles_to_frame(fit.private_items, "item_id"))
-    write_file(path, content, is_private=True)
+    write_file(path, content, is_private=True, replace=True)
     return path
 
 
-def _renamed(users: Profiles) -> tuple[Profiles, pl.DataFrame]:
-    """Users sorted by random pseudonyms, and the map from ids to pseudonyms."""
-    names = [secrets.token_hex(16) for _ in range(len(users))]
-    order = np.argsort(np.array(names))
-    pseudonyms = pl.Series(names, dtype=pl.String)
-    renamed = replace(users, ids=pseudonyms).take(order)
-    return renamed, pl.DataFrame({"user_id": users.ids, "pseudonym": pseudonyms})
+def make_pseudonyms(ids: pl.Series, secret: bytes) -> pl.DataFrame:
+    """Private map from user ids to pseudonyms, which look random to whoever lacks the secret."""
+    names = [
+        hashlib.blake2b(b"%d" % place, key=secret, digest_size=16).hexdigest()
+        for place in range(len(ids))
+    ]
+    return pl.DataFrame({"user_id": ids, "pseudonym": pl.Series(names, dtype=pl.String)})
+
+
+def write_pseudonyms(pseudonyms: pl.DataFrame, path: Path) -> None:
+    """Write the private map from ids to pseudonyms, readable by its owner only."""
+    write_file(path, parquet_bytes(pseudonyms), is_private=True, replace=True)
+
+
+def _renamed(users: Profiles, pseudonyms: pl.DataFrame) -> Profiles:
+    """Users under their pseudonyms, sorted by them, so that the order reveals nothing."""
+    order = np.argsort(pseudonyms["pseudonym"].to_numpy())
+    return replace(users, ids=pseudonyms["pseudonym"]).take(order)

@@ -17,7 +17,7 @@ from taciturn.errors import InvalidParameter, TaciturnError
 from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.solvers.contract import silent
 from taciturn.solvers.solver import Solver
-from taciturn.training.outputs import Outputs, run_folder, users_in_release
+from taciturn.training.outputs import Outputs, users_in_release
 from taciturn.training.preview import Preview, preview
 from taciturn.training.train import Trained, train
 
@@ -133,8 +133,6 @@ class Job:
         if self.outputs is None:
             raise InvalidParameter("pass -o DIR to write a release, or --dry-run to preview it")
         ratings = self._ratings(read, note, warn)
-        folder = run_folder(self.outputs.release)
-        was_there = folder.exists()
         try:
             with progress() as steps:
                 trained = train(
@@ -149,16 +147,9 @@ class Job:
                     pattern_is_public=self.pattern_is_public,
                     progress=steps,
                 )
-        except KeyboardInterrupt:
-            if folder.exists():
-                note("interrupted; rerun the command with --resume to continue with the same noise")
-            raise
-        except TaciturnError:
-            if folder.exists() and not was_there:
-                note(
-                    f"noisy answers released so far count; they are recorded in {folder}: continue "
-                    "with --resume, or delete the folder to start again"
-                )
+        except (KeyboardInterrupt, TaciturnError) as error:
+            for sentence in getattr(error, "__notes__", ()):
+                note(sentence)
             raise
         self._say_public(note)
         self._say_left_out(trained, self.outputs, note)

@@ -19,7 +19,8 @@ from taciturn.solvers.contract import Fit, Session, silent
 from taciturn.solvers.solver import DELTA, Solver
 from taciturn.training.checks import check_pattern, check_within
 from taciturn.training.outputs import Outputs, make_targets
-from taciturn.training.workspace import finish_interrupted, make_binding, open_workspace
+from taciturn.training.publish import finish_interrupted
+from taciturn.training.workspace import make_binding, open_workspace
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,7 +95,8 @@ def train(
     )
     if resume and (certificate := finish_interrupted(targets, binding)) is not None:
         return Trained(fit=None, certificate=certificate, release=targets.release, seconds=0.0)
-    targets.check_absent()
+    if not resume:
+        targets.check_absent()
     with open_workspace(targets, binding, resume=resume) as workspace:
         session = Session(
             seed=seed,
@@ -106,7 +108,7 @@ def train(
         fit = solver.fit(ratings, budget, session)
         certificate = Certificate.from_ledger(fit.ledger, solver.stated_delta(budget))
         check_within(certificate, budget)
-        workspace.write(fit, certificate)
+        workspace.publish(fit, certificate)
     return Trained(
         fit=fit,
         certificate=certificate,

@@ -1,36 +1,29 @@
 """Workspace of a training: the run folder beside its release, and resuming from it.
 
-While a training runs, the folder `RELEASE.run` holds its ledger, noise key and checkpoints. Private
-files stay there until the release is written. Then they are moved to their paths, the key is
-erased, and the folder is deleted.
+While a training runs, the folder `RELEASE.run` holds its ledger, noise key and checkpoints. At the
+end `publish` writes the release and deletes the folder.
 """
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import polars as pl
 
-from taciturn._internal.files import check_absent, drafts, move_private
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.journal import read_journal
 from taciturn.data.ratings import Ratings
-from taciturn.errors import InvalidDocument, OutputError
-from taciturn.mechanisms.run_folder import SECRET, RunFolder, erase
-from taciturn.release.read import load_release
-from taciturn.release.write import write_private_items, write_release
+from taciturn.errors import InvalidDocument, NoiseReuse, OutputError
+from taciturn.mechanisms.run_files import LEDGER, Binding, delete, intact_key, is_locked
+from taciturn.mechanisms.run_folder import RunFolder, remove_leftover
 from taciturn.solvers.contract import Fit
 from taciturn.solvers.solver import Solver
-from taciturn.training.outputs import ITEMS, PSEUDONYMS, Targets
-
-Binding = list[bytes | memoryview]
-"""Bytes that identify the data and configuration of a training; its noise is bound to them."""
-
-_LEDGER, _DRAFT = "ledger.jsonl", "release"
+from taciturn.training.outputs import Targets
+from taciturn.training.publish import OUTPUTS, is_run_folder, publish
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,86 +38,26 @@ class Workspace:
         """Secret seed of the users' initial profiles; only pseudonyms need one."""
         return self.folder.secret_seed() if self.targets.has_pseudonyms else None
 
-    def write(self, fit: Fit, certificate: Certificate) -> None:
-        """Write the release, then move the private files to their paths."""
-        targets = self.targets
-        waiting = {name: self.folder.path / name for name in targets.private}
-        for path in waiting.values():
-            path.unlink(missing_ok=True)
-        if ITEMS in waiting:
-            write_private_items(fit, waiting[ITEMS])
-        write_release(
-            fit,
-            certificate,
-            targets.release,
-            users_out=targets.users_out,
-            pseudonyms=waiting.get(PSEUDONYMS),
-            key=targets.key,
-            draft=self.folder.path / _DRAFT,
-        )
-        for name, path in targets.private.items():
-            move_private(waiting[name], path)
+    def publish(self, fit: Fit, certificate: Certificate) -> None:
+        """Write the release and the private files, then delete the run folder."""
+        publish(self.folder, self.targets, fit, certificate)
 
 
 @contextmanager
 def open_workspace(targets: Targets, binding: Binding, *, resume: bool) -> Iterator[Workspace]:
     """Workspace of a new or resumed training.
 
-    It is deleted at the end. After a failure it is kept for resuming, unless nothing was released.
+    After a failure the run folder is kept for resuming, unless nothing was released; then it is
+    deleted. A note on the exception says so.
     """
-    folder = _open_folder(targets, binding, resume)
+    workspace = Workspace(_open_folder(targets, binding, resume), targets)
     try:
-        yield Workspace(folder, targets)
-    except BaseException:
-        _leave(folder)
+        yield workspace
+    except BaseException as error:
+        _leave(workspace, error)
         raise
-    try:
-        folder.erase_key()
     finally:
-        folder.close()
-    shutil.rmtree(folder.path)
-
-
-def finish_interrupted(targets: Targets, binding: Binding) -> Certificate | None:
-    """Finish a training that was interrupted after its release was written.
-
-    Moves the remaining private files to their paths, erases the key and deletes the run folder.
-    Returns the certificate of the release, or None if there is no such training. Raises, without
-    changes, if a private file would be lost.
-    """
-    release, path, private = targets.release, targets.run_folder, targets.private
-    if not (release.is_dir() and path.is_dir()):
-        return None
-    names = {file.name for file in path.iterdir()} - {file.name for file in drafts(path)}
-    if names - {_LEDGER, *SECRET, ITEMS, PSEUDONYMS, _DRAFT}:
-        return None  # not a run folder
-    if _LEDGER not in names and names:
-        return None
-    certificate = load_release(release).certificate
-    if names and read_journal(path / _LEDGER).run != certificate.run:
-        return None
-    waiting = names & {ITEMS, PSEUDONYMS}
-    if waiting - private.keys():
-        raise InvalidDocument(
-            f"{path} still holds private output files; pass the same output paths as in the first "
-            "run"
-        )
-    for name, target in private.items():
-        if name not in waiting and not target.exists():
-            raise InvalidDocument(
-                f"the training in {path} has no private file for {target}; pass the same output "
-                "paths as in the first run"
-            )
-    folder = RunFolder.resume(path, data=binding) if "key.json" in names else None
-    try:
-        for name in waiting:
-            move_private(path / name, check_absent(private[name]))
-    finally:
-        if folder is not None:
-            folder.close()
-    erase(path)
-    shutil.rmtree(path)
-    return certificate
+        workspace.folder.close()
 
 
 def make_binding(
@@ -161,7 +94,20 @@ def _id_bytes(ids: pl.Series) -> bytes:
 
 def _open_folder(targets: Targets, binding: Binding, resume: bool) -> RunFolder:
     path = targets.run_folder
+    in_use = OutputError(
+        f"another training is writing {targets.release} at this moment; wait until it has ended, or "
+        "choose another output"
+    )
+    if path.is_dir() and is_locked(path):
+        raise in_use
+    if path.is_dir() and _is_unused(path) and not (resume and intact_key(path)):
+        delete(path)
     if resume:
+        remove_leftover(path)
+        if not path.exists() and targets.release.exists():
+            raise InvalidDocument(
+                f"{targets.release} is complete and there is no {path.name}: nothing is left to resume"
+            )
         if not path.exists():
             raise InvalidDocument(f"there is no interrupted training in {path}; leave out --resume")
         return RunFolder.resume(path, data=binding)
@@ -170,13 +116,36 @@ def _open_folder(targets: Targets, binding: Binding, resume: bool) -> RunFolder:
             f"an interrupted training is in {path}; continue with --resume, or delete the folder "
             "to start again (its noisy answers still count towards the total privacy cost)"
         )
-    return RunFolder.create(path, data=binding)
+    try:
+        return RunFolder.create(path, data=binding)
+    except NoiseReuse:
+        raise in_use from None
 
 
-def _leave(folder: RunFolder) -> None:
-    """Close the run folder of a failed training; delete it if nothing was released."""
-    if folder.ledger.events:
-        folder.close()
+def _is_unused(path: Path) -> bool:
+    """True for a run folder from which nothing was released: no event is recorded."""
+    if not is_run_folder(path) or (path / OUTPUTS).exists():
+        return False
+    ledger = path / LEDGER
+    return not ledger.exists() or not read_journal(ledger).events
+
+
+def _leave(workspace: Workspace, error: BaseException) -> None:
+    """Note on a failed training's exception; its run folder is deleted if nothing was released."""
+    folder, targets = workspace.folder, workspace.targets
+    if not folder.path.exists():
+        return  # the failure came after everything was done
+    is_prepared = (folder.path / OUTPUTS).exists()
+    if is_prepared and targets.release.exists():
+        error.add_note(
+            f"{targets.release} is complete, but {folder.path} is not cleared yet: run the command "
+            "again with --resume, which releases nothing new"
+        )
+    elif is_prepared or folder.ledger.events:
+        error.add_note(
+            f"noisy answers released so far count; they are recorded in {folder.path}: run the "
+            "command again with --resume to continue with the same noise, or delete the folder to "
+            "start again"
+        )
     else:
-        folder.erase_key()
-        shutil.rmtree(folder.path, ignore_errors=True)
+        folder.delete()
