@@ -258,7 +258,7 @@ def test_a_draft_left_by_a_crash_is_started_again(tmp_path: Path) -> None:
 def test_a_private_file_moves_and_stays_private(tmp_path: Path) -> None:
     source, target = tmp_path / "source", tmp_path / "target"
     source.write_bytes(CONTENT)
-    move_private(source, target)
+    move_private(source, target, tag="map")
     assert target.read_bytes() == CONTENT and mode(target) == 0o600 and not source.exists()
 
 
@@ -269,8 +269,36 @@ def test_a_private_file_that_cannot_move_stays_unchanged(
     source.write_bytes(CONTENT)
     monkeypatch.setattr(os, "fsync", fails_with(errno.EIO))
     with pytest.raises(OutputError, match="Input/output error"):
-        move_private(source, target)
+        move_private(source, target, tag="map")
     assert source.read_bytes() == CONTENT and list(tmp_path.iterdir()) == [source]
+
+
+def test_a_private_file_that_is_there_already_counts_as_moved(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(CONTENT)
+    target.write_bytes(CONTENT)
+    (tmp_path / ".map.tmp").write_bytes(CONTENT[:3])  # left by the process that was killed
+    move_private(source, target, tag="map")
+    assert list(tmp_path.iterdir()) == [target] and target.read_bytes() == CONTENT
+
+
+def test_a_private_file_never_replaces_another(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(CONTENT)
+    target.write_bytes(b"something else")
+    with pytest.raises(OutputError, match="exists already"):
+        move_private(source, target, tag="map")
+    assert source.read_bytes() == CONTENT and target.read_bytes() == b"something else"
+
+
+def test_a_move_that_was_cut_short_without_hard_links_is_finished(tmp_path: Path) -> None:
+    """Where a disk has no links, the name is reserved by an empty file first."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(CONTENT)
+    target.touch()
+    (tmp_path / ".map.tmp").write_bytes(CONTENT)
+    move_private(source, target, tag="map")
+    assert list(tmp_path.iterdir()) == [target] and target.read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from taciturn.recommend.serve import Recommender
 from taciturn.release import bundle, write
 from taciturn.release.read import load_release
 from taciturn.release.verify import verify_release
-from taciturn.release.write import UsersOut, write_release
+from taciturn.release.write import UsersOut, make_pseudonyms, write_release
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from taciturn.training.outputs import Outputs
@@ -132,23 +132,22 @@ def test_only_a_proven_release_passes_by_default(
 
 
 def test_pseudonyms_replace_ids_and_their_order(tmp_path: Path) -> None:
-    fit = write_small(
-        tmp_path / "r", users_out=UsersOut.PSEUDONYMS, pseudonyms=tmp_path / "map.parquet"
-    )
+    private = make_pseudonyms(small_fit().model.user_profiles.ids, b"a secret of the run")
+    fit = write_small(tmp_path / "r", users_out=UsersOut.PSEUDONYMS, pseudonyms=private)
     release = load_release(tmp_path / "r")
     assert release.model.users is not None and release.facts.user_ids == "pseudonyms"
     names, trained = release.model.users.ids.to_list(), fit.model.user_profiles
     assert names == sorted(names) and all(len(name) == 32 for name in names)
-    private = pl.read_parquet(tmp_path / "map.parquet")
-    assert (tmp_path / "map.parquet").stat().st_mode & 0o777 == 0o600
     assert sorted(private["pseudonym"].to_list()) == names
-    assert private["pseudonym"].to_list() != names  # by chance once in 720
+    assert private["pseudonym"].to_list() != names
+    other = make_pseudonyms(trained.ids, b"another secret")
+    assert not set(other["pseudonym"]) & set(names)
     for user, name in private.iter_rows():
         place = trained.ids.to_list().index(user)
         assert np.array_equal(
             release.model.users.factors[names.index(name)], trained.factors[place]
         )
-    with pytest.raises(InvalidDocument, match="private file"):
+    with pytest.raises(InvalidParameter, match="map of pseudonyms"):
         write_small(tmp_path / "s", users_out=UsersOut.PSEUDONYMS)
 
 
@@ -213,7 +212,7 @@ def test_a_full_disk_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
             certificate(fit),
             tmp_path / "r",
             users_out=UsersOut.PSEUDONYMS,
-            pseudonyms=tmp_path / "map",
+            pseudonyms=make_pseudonyms(fit.model.user_profiles.ids, b"a secret of the run"),
         )
     assert not list(tmp_path.iterdir())
 

@@ -1,7 +1,8 @@
 """Trainings with a fault at one system call of their exit, for tests and for `make torture`.
 
 Run as a script, `python -m tests.training.exit_cases DIR FIRST STEP` kills a process at every
-STEP-th call from FIRST on, and resumes. Processes are forked before polars has started its threads.
+STEP-th call from FIRST on that changes the disk, and resumes. Processes are forked before polars
+has started its threads.
 """
 
 import os
@@ -12,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.faults import KILLED, Faults, kill
+from tests.faults import CHANGES, KILLED, Faults, kill
 
 
 def train_with(faults: Faults, folder: Path) -> None:
@@ -92,7 +93,7 @@ def main(base: Path, first: int, step: int) -> int:
     while True:
         folder = base / str(number)
         folder.mkdir(parents=True)
-        code = _forked(partial(train_with, Faults(at=number, fault=kill), folder))
+        code = _forked(partial(train_with, Faults(at=number, fault=kill, counted=CHANGES), folder))
         if code == 0:
             return kills
         if code != KILLED or _forked(partial(resume, folder)) != 0:

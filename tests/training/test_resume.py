@@ -1,6 +1,5 @@
 """An interrupted training resumes with the same noise or is refused."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from taciturn.accounting.certificate import read_ledger
 from taciturn.errors import InvalidDocument, NoiseReuse, OutputError
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.run_folder import RunFolder
@@ -128,49 +126,21 @@ def test_a_run_can_be_resumed_after_a_full_disk(
     assert seen == [6] and same(present(whole.fit), present(resumed.fit))
 
 
-def test_private_files_survive_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After any failure, resuming writes all files."""
-    private = {
-        "private_items": tmp_path / "items",
-        "users_out": "pseudonyms",
-        "pseudonyms": tmp_path / "names",
-    }
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    for step in ("release", "delivery", "erasure"):
-        output = tmp_path / f"release-{step}"
-        with monkeypatch.context() as patch:
-            if step == "release":
-                patch.setattr("taciturn.release.write.write_folder", fail)
-            elif step == "delivery":
-                fail_link(patch, "items", "names")
-            else:
-                patch.setattr(RunFolder, "erase_key", fail)
-            with pytest.raises((OutputError, OSError)):
-                go(output, "paper", private=private)
-        go(output, "paper", resume=True, private=private)
-        names = pl.read_parquet(tmp_path / "names")["pseudonym"].sort().to_list()
-        assert names == pl.read_parquet(output / "users.parquet")["user_id"].to_list()
-        for path in ("items", "names"):
-            (tmp_path / path).unlink()
-        assert not run_folder(output).exists()
-
-
 def test_resume_loses_no_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupted before the map was moved: resuming without a path for it is refused."""
     private = {"users_out": "pseudonyms", "pseudonyms": tmp_path / "names"}
 
-    def crash(*_: object) -> None:
+    def crash(*_: object, **__: object) -> None:
         raise RuntimeError("crash")
 
     with monkeypatch.context() as patch:
-        patch.setattr("taciturn.training.workspace.move_private", crash)
+        patch.setattr("taciturn._internal.files.move_private", crash)
         with pytest.raises(RuntimeError):
             go(tmp_path / "r", private=private)
     with pytest.raises(InvalidDocument, match="still holds private output files"):
         go(tmp_path / "r", resume=True)
+    with pytest.raises(InvalidDocument, match="still holds private output files"):
+        go(tmp_path / "r", resume=True, private=private | {"pseudonyms": tmp_path / "other"})
     with pytest.raises(NoiseReuse, match="another configuration"):
         go(tmp_path / "r", resume=True, private=private, seed=9)
     go(tmp_path / "r", resume=True, private=private)
@@ -211,47 +181,6 @@ def test_a_run_interrupted_inside_a_step_repeats_the_release(
     assert seen[0] == 2 and same(present(whole.fit), present(resumed.fit))
 
 
-@pytest.mark.parametrize("erased", [False, True])
-def test_a_run_interrupted_after_its_release_is_cleaned_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, erased: bool
-) -> None:
-    """The release is complete; resuming only removes the run folder."""
-
-    def crash(*_: object) -> None:
-        raise RuntimeError("crash")
-
-    with monkeypatch.context() as patch:
-        if erased:
-            patch.setattr(shutil, "rmtree", crash)
-        else:
-            patch.setattr(RunFolder, "erase_key", crash)
-        with pytest.raises(RuntimeError):
-            go(tmp_path / "release")
-    assert (run_folder(tmp_path / "release") / "key.json").exists() is not erased
-    again = go(tmp_path / "release", resume=True)
-    assert again.fit is None and again.certificate.run == read_ledger(tmp_path / "release").run
-    assert [path.name for path in tmp_path.iterdir()] == ["release"]
-    with pytest.raises(OutputError, match="exists already"):
-        go(tmp_path / "release", resume=True)
-
-
-def test_a_draft_in_the_run_folder_is_removed_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Killed while writing a file, resumed, and interrupted again after the release."""
-
-    def crash(*_: object) -> None:
-        raise RuntimeError("crash")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RunFolder, "erase_key", crash)
-        with pytest.raises(RuntimeError):
-            go(tmp_path / "release")
-    (run_folder(tmp_path / "release") / ".0123456789abcdef.tmp").write_text("half a file")
-    assert go(tmp_path / "release", resume=True).fit is None
-    assert [path.name for path in tmp_path.iterdir()] == ["release"]
-
-
 def test_the_folder_of_another_run_is_not_removed(tmp_path: Path) -> None:
     go(tmp_path / "release")
     with pytest.raises(KeyboardInterrupt):
@@ -260,3 +189,54 @@ def test_the_folder_of_another_run_is_not_removed(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="exists already"):
         go(tmp_path / "release", resume=True)
     assert (run_folder(tmp_path / "release") / "key.json").exists()
+
+
+def test_a_run_that_released_nothing_is_no_obstacle(tmp_path: Path) -> None:
+    """A kill right after the start: the next training begins anew, with or without --resume."""
+    whole = go(tmp_path / "whole")
+    folder = run_folder(tmp_path / "release")
+    RunFolder.create(folder, data=[b"anything"]).close()
+    again = go(tmp_path / "release")
+    assert same(whole.fit, again.fit) and not folder.exists()
+    RunFolder.create(run_folder(tmp_path / "other"), data=[b"anything"]).close()
+    (run_folder(tmp_path / "other") / "key.json").write_bytes(b"{")  # cut off while it was erased
+    with pytest.raises(InvalidDocument, match="no interrupted training"):
+        go(tmp_path / "other", resume=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release", "whole"]
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_key_that_a_killed_start_left_is_removed(tmp_path: Path, resume: bool) -> None:
+    draft = tmp_path / ".release.run.new"
+    RunFolder.create(draft, data=[b"anything"]).close()
+    if resume:
+        with pytest.raises(InvalidDocument, match="no interrupted training"):
+            go(tmp_path / "release", resume=True)
+    else:
+        go(tmp_path / "release")
+    assert not draft.exists()
+
+
+def test_a_key_of_a_training_that_starts_at_this_moment_is_left_alone(tmp_path: Path) -> None:
+    live = RunFolder.create(tmp_path / ".release.run.new", data=[b"anything"])
+    with pytest.raises(OutputError, match="another training is writing"):
+        go(tmp_path / "release")
+    assert (live.path / "key.json").exists()
+    live.close()
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_failure_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        go(tmp_path / "early", progress=stop_at(3))
+    (note,) = stopped.value.__notes__
+    assert "--resume to continue with the same noise, or delete the folder" in note
+    with monkeypatch.context() as patch:
+        patch.setattr("taciturn.training.publish._deliver", interrupted)
+        with pytest.raises(KeyboardInterrupt) as late:
+            go(tmp_path / "late")
+    (note,) = late.value.__notes__
+    assert "is complete" in note and "delete the folder" not in note

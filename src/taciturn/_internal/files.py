@@ -175,12 +175,11 @@ def move_private(source: Path, target: Path, *, tag: str) -> None:
     with reported(target):
         content = source.read_bytes()
         draft = target.with_name(f".{tag}.tmp")
-        was_cut_short = os.path.lexists(draft)
         draft.unlink(missing_ok=True)
         try:
             if not _has_content(target, content):
                 append(draft, content, is_new=True, is_private=True)
-                if was_cut_short and _has_content(target, b""):
+                if _has_content(target, b""):
                     draft.replace(target)  # the name was reserved; see `_link_new`
                 else:
                     _link_new(draft, target)

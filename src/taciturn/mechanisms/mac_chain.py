@@ -33,7 +33,9 @@ class MacChain:
 
     def checked(self, path: Path, documents: Sequence[dict[str, Any]]) -> "MacChain":
         """Chain at the end of a file that has these documents; raises unless every line matches."""
-        plain = [{name: document[name] for name in document if name != MAC} for document in documents]
+        plain = [
+            {name: document[name] for name in document if name != MAC} for document in documents
+        ]
         content, chain = self.extended(*plain)
         found, expected = path.read_bytes().splitlines(), content.splitlines()
         for number, (line, match) in enumerate(zip(found, expected, strict=True), start=1):

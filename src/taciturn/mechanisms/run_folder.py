@@ -277,8 +277,9 @@ def _uses_from_lines(
     uses: list[str] = []
     for line in lines:
         together = line.get("uses")
-        known = isinstance(together, list) and 0 < len(together) <= TOGETHER_MAX
-        if not known or line.get("event") != len(uses):
+        if not isinstance(together, list) or not 0 < len(together) <= TOGETHER_MAX:
+            raise damaged
+        if line.get("event") != len(uses):
             raise damaged
         uses += together
     if not len(ledger.events) - TOGETHER_MAX <= len(uses) <= len(ledger.events):

@@ -77,6 +77,10 @@ def finish_interrupted(targets: Targets, binding: Binding) -> Certificate | None
     nothing, if the private files would go to other paths than in the first run.
     """
     path = targets.run_folder
+    if targets.release.is_dir() and not path.exists():
+        raise InvalidDocument(
+            f"{targets.release} is complete and there is no {path.name}: nothing is left to resume"
+        )
     if not (targets.release.is_dir() and path.is_dir() and is_run_folder(path)):
         return None
     certificate = load_release(targets.release).certificate
@@ -85,6 +89,7 @@ def finish_interrupted(targets: Targets, binding: Binding) -> Certificate | None
         if (path / LEDGER).exists():
             if read_journal(path / LEDGER).run != certificate.run:
                 return None
+            _check_outputs(path, targets)
             if (key := intact_key(path)) is not None:
                 key.check_binding(binding)
             _deliver(path, certificate.run, targets)
@@ -98,16 +103,19 @@ def _deliver(path: Path, run: str, targets: Targets) -> None:
     """Move the private files to their paths; the release is on disk before the first of them."""
     with files.reported(targets.release):
         files.sync(targets.release.parent)
-    if not (path / OUTPUTS).exists():
-        return  # removed after the last delivery
-    if (path / OUTPUTS).read_bytes() != _outputs(targets):
+    for name, target in targets.private.items():
+        if (path / name).exists():
+            files.move_private(path / name, target, tag=f"{run}-{name}")
+
+
+def _check_outputs(path: Path, targets: Targets) -> None:
+    """Raise unless the private files go to the same paths as when they were written."""
+    outputs = path / OUTPUTS  # removed after the last delivery
+    if outputs.exists() and outputs.read_bytes() != _outputs(targets):
         raise InvalidDocument(
             f"{path} still holds private output files; pass the same output paths as in the first "
             "run"
         )
-    for name, target in targets.private.items():
-        if (path / name).exists():
-            files.move_private(path / name, target, tag=f"{run}-{name}")
 
 
 def is_run_folder(path: Path) -> bool:

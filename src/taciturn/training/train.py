@@ -95,8 +95,7 @@ def train(
     )
     if resume and (certificate := finish_interrupted(targets, binding)) is not None:
         return Trained(fit=None, certificate=certificate, release=targets.release, seconds=0.0)
-    if not resume:
-        targets.check_absent()
+    targets.check_absent()
     with open_workspace(targets, binding, resume=resume) as workspace:
         session = Session(
             seed=seed,

@@ -95,8 +95,8 @@ def _id_bytes(ids: pl.Series) -> bytes:
 def _open_folder(targets: Targets, binding: Binding, resume: bool) -> RunFolder:
     path = targets.run_folder
     in_use = OutputError(
-        f"another training is writing {targets.release} at this moment; wait until it has ended, or "
-        "choose another output"
+        f"another training is writing {targets.release} at this moment; wait until it has ended, "
+        "or choose another output"
     )
     if path.is_dir() and is_locked(path):
         raise in_use
@@ -104,10 +104,6 @@ def _open_folder(targets: Targets, binding: Binding, resume: bool) -> RunFolder:
         delete(path)
     if resume:
         remove_leftover(path)
-        if not path.exists() and targets.release.exists():
-            raise InvalidDocument(
-                f"{targets.release} is complete and there is no {path.name}: nothing is left to resume"
-            )
         if not path.exists():
             raise InvalidDocument(f"there is no interrupted training in {path}; leave out --resume")
         return RunFolder.resume(path, data=binding)
