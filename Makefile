@@ -26,7 +26,7 @@ test: $(VENV)/installed $(VENV)/group-test
 quick: $(VENV)/installed $(VENV)/group-test
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-lint: $(VENV)/installed $(VENV)/group-lint
+lint: $(VENV)/installed $(VENV)/group-test $(VENV)/group-lint
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

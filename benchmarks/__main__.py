@@ -29,7 +29,7 @@ def main() -> None:
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
         module = import_module(f"benchmarks.{name}")
-        title, _, text = module.__doc__.partition("\n")
+        title, _, text = (module.__doc__ or "").partition("\n")
         rows = module.run()
         bars = module.bars(rows) if hasattr(module, "bars") else []
         sections.append(Section(name, title, text.strip(), rows, bars))

@@ -24,7 +24,9 @@ def run() -> list[dict[str, object]]:
     """Return the mean error of each solver at each ε."""
     ratings, source = ratings_at_hand()
     splits = [random_split(ratings, 0.1, seed) for seed in SPLITS]
-    cells = [(name, epsilon) for name, epsilons in SOLVERS.items() for epsilon in epsilons]
+    cells: list[tuple[str, int | None]] = [
+        (name, epsilon) for name, epsilons in SOLVERS.items() for epsilon in epsilons
+    ]
     cells += [(name, None) for name in REFERENCES]
     rows: list[dict[str, object]] = []
     for name, epsilon in cells:

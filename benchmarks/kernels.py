@@ -57,7 +57,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Return what is asked of the kernels."""
+    """Maxima for the kernels."""
     found = []
     for row in rows:
         factors = row.get("factors")
@@ -95,15 +95,15 @@ def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
         raise RuntimeError("the float pass goes by user, the other one must too")
     view = ValueView(grid=ValueGrid.for_scale(1, 5, VALUE_LEVELS), axis=Axis.USERS)
     bases = (np.full(ratings.shape[0], MEAN), np.zeros(ratings.shape[1]))
-    features = [
+    left, right = (
         AxisFeatures(rows, 1 / np.linalg.norm(rows, axis=1), base)
         for rows, base in zip((users, items), bases, strict=True)
-    ]
+    )
     sums = PredictionErrorSums(
         purpose="benchmark",
         errors=ErrorPass(view),
-        users=features[0],
-        items=features[1],
+        users=left,
+        items=right,
         pattern=ratings.pattern,
     )
     values = on_grid(ratings, view)
@@ -119,7 +119,7 @@ def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     )
     few = ratings.select(np.arange(len(ratings)) < SAMPLE)
     reference = best_of(
-        {"": lambda: reference_tables(few, *features, view.grid, first=0, margin=0.5)}, 3
+        {"": lambda: reference_tables(few, left, right, view.grid, first=0, margin=0.5)}, 3
     )
     work = 3 * len(ratings) * factors
     return "gradient pass", {

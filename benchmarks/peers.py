@@ -148,7 +148,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Return what is asked: a pass takes less time than that of two other exact least squares."""
+    """Maxima: a pass takes less time than that of two other exact least squares."""
     return [
         Bar.at_most(
             f"a pass with {row['rank']} factors, times {row['library']}'s",
@@ -200,7 +200,7 @@ def _save(file: Path, ratings: Ratings, keep: npt.NDArray[np.bool_]) -> None:
 
 
 def _measure(peer: Peer, python: str, folder: str, rank: int) -> dict[str, Any]:
-    """Return what a library's script prints, or what went wrong."""
+    """Output of a library's script, or its error."""
     script = str(SCRIPTS / f"{peer.script}.py")
     numbers = rank, peer.threads, peer.passes, peer.regularization
     try:
@@ -215,7 +215,7 @@ def _measure(peer: Peer, python: str, folder: str, rank: int) -> dict[str, Any]:
 
 
 def _output(command: list[str], limit: float) -> str:
-    """Return what a command prints; raise what was wrong if it fails or takes too long."""
+    """Output of a command; raises if it fails or takes too long."""
     # Libraries divide the work among threads themselves: BLAS must not do so once more.
     settings = {"OMP_NUM_THREADS": THREADS, "OPENBLAS_NUM_THREADS": 1, "MKL_NUM_THREADS": 1}
     with subprocess.Popen(

@@ -37,7 +37,7 @@ main()
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """What a process printed, as JSON, its seconds, and the most bytes of memory it had."""
+    """JSON output of a process, its seconds and its peak memory in bytes."""
 
     found: Any
     seconds: float
@@ -45,9 +45,9 @@ class Done:
 
 
 def python(code: str, *arguments: str) -> Any:
-    """Return what some code prints as JSON; `peak()` tells it the most bytes it had so far.
+    """JSON output of code; `peak()` is its peak memory in bytes so far.
 
-    `forget_peak()` begins anew with what it has.
+    `forget_peak()` resets the peak to the current memory.
     """
     return json.loads(_output(f"{_PEAK}\n{code}", *arguments))
 

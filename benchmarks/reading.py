@@ -78,7 +78,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Return what is asked of reading."""
+    """Maxima for reading."""
     return [
         Bar.at_most(
             f"reading {row['format']} {row['order']}: peak, times the size", row["times_size"], 3

@@ -18,7 +18,7 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Bar:
-    """What is asked of a number, and whether it is met."""
+    """Maximum of a measured number, and whether it is met."""
 
     name: str
     found: float
@@ -44,7 +44,7 @@ class Section:
 
 
 def machine() -> Row:
-    """Return what this machine is and what it can do at most."""
+    """Description of this machine and its peak rates."""
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     found: Row = {
         "processor": processor(),
@@ -76,7 +76,7 @@ def write(folder: Path, sections: list[Section], about: Row) -> None:
         f"Measured {when}, all in one run.",
     ]
     parts += ["## Machine", _table([{"what": key, "is": value} for key, value in about.items()])]
-    bars = [
+    bars: list[Row] = [
         {
             "what": bar.name,
             "found": bar.found,

@@ -1,4 +1,4 @@
-"""How long commands and imports take to begin, in seconds; `python` alone beside them.
+"""Seconds that commands and imports take to start, beside `python` alone.
 
 Best of several interleaved rounds, each in a process of its own, files in the system's cache.
 """
@@ -30,7 +30,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Return what is asked of starting."""
+    """Maxima for starting."""
     return [
         Bar.at_most(f"{row['what']}, seconds", row["s"], BARS[str(row["what"])])
         for row in rows

@@ -40,8 +40,8 @@ def run() -> list[dict[str, object]]:
     costs = {cell: cost(cell, cell.iterations or 0) for cell in wanted}
     try:
         traces = run_cells(costs.items())
-    except TaciturnError as error:
-        return [{"left out": str(error)}]
+    except TaciturnError as failure:
+        return [{"left out": str(failure)}]
     runs = [(np.array(traces[cell].rmse), target) for cell, target in wanted.items()]
     rows: list[dict[str, object]] = []
     for name, rule in RULES.items():

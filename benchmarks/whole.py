@@ -74,7 +74,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Return what is asked of the whole way."""
+    """Maxima for the whole way."""
     found: list[Bar] = []
     if SIZE != "100m":
         return found

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from taciturn.cli import app
 
 MAIN = (sys.executable, "-c", "from taciturn.cli import main; main()")
-"""What the installed script runs, in a fresh interpreter."""
+"""Command of the installed script, in a fresh interpreter."""
 
 Finished = subprocess.CompletedProcess[str]
 
@@ -24,8 +24,8 @@ def call(
 ) -> Finished:
     """Exit code and output of a command, called in this process.
 
-    Warnings are printed as in a process of its own. What only a fresh process shows needs
-    `in_process`: signals, closed streams, the encoding of the terminal, what is imported.
+    Warnings are printed as in a process of its own. Tests of signals, closed streams, the encoding
+    of the terminal and imports need `in_process`.
     """
     words = [str(argument) for argument in arguments]
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
@@ -41,7 +41,7 @@ def call(
     texts = []
     for stream in (out, err):
         stream.flush()
-        texts.append(stream.buffer.getvalue().decode())  # type: ignore[attr-defined]
+        texts.append(stream.buffer.getvalue().decode())
     return subprocess.CompletedProcess(words, code, *texts)
 
 

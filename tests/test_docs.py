@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens: its commands and code are run."""
+"""Commands and code in the documentation run and print what it shows."""
 
 import contextlib
 import inspect
@@ -87,7 +87,7 @@ VARYING = (
     (re.compile(r"\b\d\.\d{3}\b"), "SCORE"),
     (re.compile(r"\b(crime|poetry)-\d+"), r"\1-BOOK"),
 )
-"""What differs between two runs of a tutorial: paths, times, and what depends on secure noise."""
+"""Parts that differ between two runs of a tutorial: paths, times and noisy numbers."""
 
 
 def without_varying(text: str) -> str:

@@ -1,6 +1,7 @@
-"""House limits: files of at most 400 lines, functions of at most 80 lines and 10 parameters."""
+"""House rules: sizes of files and functions, names of tests, and first words of docstrings."""
 
 import ast
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ SUFFIXES = {".py", ".cpp", ".hpp"}
 FILE_LINES = 400
 FUNCTION_LINES = 80
 PARAMETERS = 10
+NAME_WORDS = 3
+HOLLOW = re.compile(r"(Return (what|how|which|whether|where)|What|How)\b")
+"""First words of a docstring that should start with a noun or verb of its own."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -81,6 +85,73 @@ def too_large(file: Path, module: str, excepted: set[tuple[str, str]]) -> list[s
         if lines > FUNCTION_LINES or count > PARAMETERS:
             found.append(f"{module}.{name}: {lines} lines, {count} parameters")
     return found
+
+
+def short_names(tree: ast.AST) -> list[str]:
+    """Tests whose names are too short to be a sentence."""
+    names = [name.rpartition(".")[2] for name, _, _ in functions(tree)]
+    tests = [name for name in names if name.startswith("test_")]
+    return [name for name in tests if len(name.split("_")) <= NAME_WORDS]
+
+
+def hollow_docstrings(tree: ast.AST) -> list[str]:
+    """Docstrings, also of fields and constants, that start with a hollow phrase."""
+    texts = [
+        node.value.value.strip()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    ]
+    return [text.partition("\n")[0] for text in texts if HOLLOW.match(text)]
+
+
+def python_trees() -> dict[Path, ast.AST]:
+    """Syntax tree of each Python file in the repository."""
+    files = [path for path in source_files(ROOT) if path.suffix == ".py"]
+    return {path.relative_to(ROOT): ast.parse(path.read_text(encoding="utf-8")) for path in files}
+
+
+def test_every_test_has_a_name_of_at_least_three_words() -> None:
+    trees = {path: tree for path, tree in python_trees().items() if path.parts[0] == "tests"}
+    assert len(trees) > 50
+    found = {str(path): short_names(tree) for path, tree in trees.items()}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_no_docstring_starts_with_a_hollow_phrase() -> None:
+    found = {str(path): hollow_docstrings(tree) for path, tree in python_trees().items()}
+    assert {path: texts for path, texts in found.items() if texts} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("def test_keys(): pass", ["test_keys"]),
+        ("class C:\n    def test_known_noise(self): pass", ["test_known_noise"]),
+        ("def test_unknown_item_is_refused(): pass", []),
+        ("def tested_keys(): pass", []),
+    ],
+)
+def test_the_check_sees_short_names(source: str, names: list[str]) -> None:
+    assert short_names(ast.parse(source)) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "hollow"),
+    [
+        ("Return what a step measures.", True),
+        ("Return whether it is.", True),
+        ("How it ends.", True),
+        ("What is asked.", True),
+        ("Query of a step.", False),
+        ("Return the mean.", False),
+        ("However large it is.", False),
+    ],
+)
+def test_the_check_sees_hollow_docstrings(text: str, hollow: bool) -> None:
+    sources = (f'"""{text}"""', f'def f():\n    """{text}"""', f'X = 1\n"""{text}"""')
+    assert all(bool(hollow_docstrings(ast.parse(source))) is hollow for source in sources)
 
 
 def test_no_source_file_has_more_than_400_lines() -> None:

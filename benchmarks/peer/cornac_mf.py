@@ -31,7 +31,7 @@ data = Dataset(
 
 
 def model() -> Factors:
-    """Return what the passes so far have found."""
+    """Factors after the passes so far."""
     return Factors(
         users=fitted.u_factors,
         items=fitted.i_factors,

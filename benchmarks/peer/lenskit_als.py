@@ -24,7 +24,7 @@ data = from_interactions_df(frame, users=range(users), items=range(items))
 
 
 def model() -> Factors:
-    """Return what the passes so far have found."""
+    """Factors after the passes so far."""
     return Factors(
         users=scorer.user_embeddings,
         items=scorer.item_embeddings,

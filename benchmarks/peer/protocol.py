@@ -1,4 +1,4 @@
-"""What the scripts of all libraries share: SCRIPT FOLDER RANK THREADS PASSES REGULARIZATION.
+"""Shared part of all scripts: SCRIPT FOLDER RANK THREADS PASSES REGULARIZATION.
 
 FOLDER has train.npz and test.npz, each with arrays user, item, rating, shape and scale. The last
 line a script prints is a JSON object: after how many passes it looked, the seconds of training
@@ -23,7 +23,7 @@ _PIECE = 2**13
 
 @dataclass(frozen=True)
 class Task:
-    """What the command line asks for."""
+    """Data and settings given on the command line."""
 
     train: dict[str, Any]
     test: dict[str, Any]

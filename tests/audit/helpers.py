@@ -1,4 +1,4 @@
-"""Small cases of the real solvers for tests of audits."""
+"""Small audit cases of the real solvers."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ QUICK: dict[str, dict[str, Any]] = {
 }
 
 CONFIDENCE = 1 - 1e-4
-"""Confidence where a sound solver must pass: a false positive in far less than 1% of test runs."""
+"""Confidence for sound solvers: the false-positive rate of a test run is far below 1 %."""
 
 
 def quick(name: str) -> Any:

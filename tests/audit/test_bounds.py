@@ -1,4 +1,4 @@
-"""Lower bounds of audits: against other implementations, and on ideal attackers with known μ."""
+"""Lower bounds of audits, compared with other implementations and on attackers with known μ."""
 
 import numpy as np
 import pytest

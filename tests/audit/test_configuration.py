@@ -1,5 +1,6 @@
 """Configuration of an audit, from options or from a release."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,11 @@ def test_a_bad_configuration_is_refused_before_ratings_are_read() -> None:
     def read() -> Any:
         raise AssertionError("the ratings were read")
 
-    for choose in (choose_case, lambda *given: choose_targets(*given, 100)):
+    def targets(configuration: Configuration, read: Any) -> Any:
+        return choose_targets(configuration, read, 100)
+
+    choices: tuple[Callable[..., Any], ...] = (choose_case, targets)
+    for choose in choices:
         with pytest.raises(InvalidParameter, match="must be one of"):
             choose(Configuration(solver="magic"), read)
         with pytest.raises(InvalidParameter, match="makes no privacy claim"):

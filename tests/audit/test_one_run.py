@@ -25,7 +25,6 @@ from taciturn.audit.transcript import play, watch
 from taciturn.audit.verdict import Verdict
 from taciturn.data import load
 from taciturn.errors import InvalidParameter
-from taciturn.mechanisms import gate as mechanism
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
@@ -62,7 +61,7 @@ def test_coins_are_fair_and_fresh() -> None:
 
 
 @pytest.mark.parametrize("name", SOLVERS)
-def test_sound_solvers_pass(name: str) -> None:
+def test_sound_solvers_pass_an_audit_of_one_run(name: str) -> None:
     result = audit_one_run(
         make_solver(name, **SOLVERS[name]),
         BUDGET,
@@ -93,7 +92,7 @@ def test_under_unit_rating_canaries_are_present_or_absent(name: str) -> None:
 
 def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = _core.Ziggurat
-    monkeypatch.setattr(mechanism._core, "Ziggurat", lambda sigma: original(sigma / 4))
+    monkeypatch.setattr(_core, "Ziggurat", lambda sigma: original(sigma / 4))
     result = audit_one_run(
         make_solver("bias"),
         Budget.from_epsilon(5, 1e-5),
@@ -106,7 +105,7 @@ def test_the_highest_and_lowest_scores_are_guessed() -> None:
     result = audit_one_run(
         make_solver("bias"), BUDGET, own_canaries(60), guesses=10, confidence=0.9
     )
-    scores = np.where(result.coins, 1.0, -1.0) * np.arange(60, 0, -1)
+    scores = np.where(result.coins, 1.0, -1.0) * np.arange(60.0, 0.0, -1.0)
     assert replace(result, scores=scores).correct == 10
     assert replace(result, scores=-scores).correct == 0
     assert 2 <= best_guesses(60, 1.0, 0.95) <= 60

@@ -18,6 +18,7 @@ from taciturn.audit.verdict import Verdict
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.errors import BudgetExceeded
+from taciturn.mechanisms import extent
 from taciturn.mechanisms import gate as mechanism
 from taciturn.mechanisms.noise import NoiseSource, SecureNoise
 from taciturn.mechanisms.run_folder import RunFolder
@@ -52,7 +53,7 @@ def is_seen_by_scores(name: str, view: View = View.TRANSCRIPT, solver: Any = Non
 
 def half_noise(patch: Patch) -> None:
     original = _core.Ziggurat
-    patch.setattr(mechanism._core, "Ziggurat", lambda sigma: original(sigma / 2))
+    patch.setattr(_core, "Ziggurat", lambda sigma: original(sigma / 2))
 
 
 def noise_on_users_only(patch: Patch) -> None:
@@ -83,7 +84,7 @@ def no_clipping(patch: Patch) -> None:
     def of(self: residuals.Residuals, values: Any) -> Any:
         return values.clipped() - self.predictions
 
-    original = residuals.grid_sums
+    original = weighted_sums.grid_sums
 
     def sums(pattern: Any, values: Any, ends: Any, features: Any, threads: int | None) -> Any:
         return original(pattern, values, (-(2**24), 2**24), features, threads)
@@ -184,7 +185,7 @@ def test_noise_that_is_not_independent_is_caught(
 
 def test_a_gate_that_forgets_the_sampler_is_caught(monkeypatch: Patch) -> None:
     original = mechanism.Gate.plan
-    free = {"sampler_error": 0.0, "sampler_tail": 0.0}
+    free: dict[str, Any] = {"sampler_error": 0.0, "sampler_tail": 0.0}
     monkeypatch.setattr(
         mechanism.Gate,
         "plan",
@@ -196,7 +197,7 @@ def test_a_gate_that_forgets_the_sampler_is_caught(monkeypatch: Patch) -> None:
 def test_a_gate_that_spends_more_than_its_budget_is_caught(
     monkeypatch: Patch, tmp_path: Any
 ) -> None:
-    original = mechanism.ideal_mu
+    original = extent.ideal_mu
     monkeypatch.setattr(mechanism, "ideal_mu", lambda *given: 2 * original(*given))
     assert failed("bias") == ["within budget"]
     with pytest.raises(BudgetExceeded, match="no release was written"):
@@ -350,7 +351,7 @@ def test_queries_that_depend_on_ratings_are_caught() -> None:
     assert result.verdict is Verdict.VIOLATED
 
 
-def test_float_noise_is_caught(monkeypatch: Patch) -> None:
+def test_floating_point_noise_is_caught(monkeypatch: Patch) -> None:
     def add_noise(self: Any, source: NoiseSource, block: int) -> None:
         rows = slice(block * self._size, (block + 1) * self._size)
         sums = self._sums[rows]

@@ -20,6 +20,7 @@ from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from tests.audit.helpers import CONFIDENCE, PRIVATE_PATTERN, SOUND, case, quick
+from tests.narrow import present
 from tests.solvers.helpers import BUDGET, random_ratings
 
 RUNS = 1000
@@ -79,14 +80,15 @@ def test_the_loss_of_a_transcript_matches_its_formula(name: str) -> None:
         transcript = watch(solver, first, budget, each.session())
         both = with_others(transcript, play(transcript, solver, second, budget, each.session()))
         shifts = [
-            float(np.linalg.norm((table.sums - table.others).astype(float))) / scale  # type: ignore[operator]
+            float(np.linalg.norm((table.sums - present(table.others)).astype(float))) / scale
             for table, scale in zip(both.tables, both.noise_scales, strict=True)
         ]
         if name != "paper":
             assert np.linalg.norm(shifts) <= (1 + 1e-9) * BUDGET_MU
             assert np.linalg.norm(shifts) > 0.9 * BUDGET_MU
         noise = [
-            float(np.vdot((table.sums - table.others).astype(float), table.noise())) / scale**2  # type: ignore[operator]
+            float(np.vdot((table.sums - present(table.others)).astype(float), table.noise()))
+            / scale**2
             for table, scale in zip(both.tables, both.noise_scales, strict=True)
         ]
         assert losses(both).sum() == pytest.approx(
@@ -94,10 +96,10 @@ def test_the_loss_of_a_transcript_matches_its_formula(name: str) -> None:
         )
 
 
-BUDGET_MU = case("bias").budget.mu  # type: ignore[union-attr]
+BUDGET_MU = present(case("bias").budget).mu
 
 
-def test_queries_that_depend_on_ratings_are_noticed() -> None:
+def test_queries_that_depend_on_ratings_are_reported() -> None:
     """A run that stops early by its training error has other queries on other data."""
     solver = make_solver(
         "paper", factors=2, iterations=60, tolerance=0.05, patience=1, step_size=0.02
@@ -110,7 +112,7 @@ def test_queries_that_depend_on_ratings_are_noticed() -> None:
         play(transcript, solver, other, budget)
 
 
-def test_an_interrupted_audit_resumes(tmp_path: Path) -> None:
+def test_an_interrupted_audit_resumes_from_its_runs(tmp_path: Path) -> None:
     plan = Plan(runs=60, confidence=0.9)
     seen: list[tuple[int, int]] = []
 
@@ -184,18 +186,20 @@ def test_neighbours_of_real_data_lack_a_rating_or_a_user() -> None:
         counts = [np.diff(each.by_user.starts)[pair.user] for each in pair.datasets]
         assert counts[0] == len(pair.datasets[0]) - len(pair.datasets[1]) and counts[1] == 0
     assert pair.user == 4
-    for unit, options, words in (
+    bad: list[tuple[Unit, dict[str, Any], str]] = [
         (Unit.RATING, {"to": 3.0}, "leave out --to"),
         (Unit.USER, {"item": "100"}, "leave out --item"),
         (Unit.RATING, {"user": user}, "give --item"),
-    ):
+    ]
+    for unit, options, words in bad:
         with pytest.raises(InvalidParameter, match=words):
-            chosen_pair(ratings, unit, **options)  # type: ignore[arg-type]
+            chosen_pair(ratings, unit, **options)
 
 
 def test_a_solver_without_a_claim_and_bad_plans_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="no claim"):
         audited_solver("non-private")
-    for bad in ({"runs": 0}, {"view": "nothing"}, {"confidence": 1.0}):
+    changes: list[dict[str, Any]] = [{"runs": 0}, {"view": "nothing"}, {"confidence": 1.0}]
+    for bad in changes:
         with pytest.raises(InvalidParameter):
-            Plan(**bad)  # type: ignore[arg-type]
+            Plan(**bad)

@@ -1,4 +1,4 @@
-"""The command itself: help, version, demo, doctor, and how it ends."""
+"""The command line: help, version, demo, doctor and exit codes."""
 
 import json
 import os
@@ -20,7 +20,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_teaches(taciturn: Command, command: str) -> None:
+def test_help_has_an_example(taciturn: Command, command: str) -> None:
     result = taciturn(*command.split(), "--help")
     assert result.returncode == 0 and result.stderr == ""
     if command not in ("", "budget"):
@@ -34,12 +34,12 @@ def test_no_command_shows_the_help(taciturn: Command, command: str) -> None:
     assert "Usage" in result.stdout + result.stderr
 
 
-def test_version(taciturn: Command) -> None:
+def test_the_version_is_printed(taciturn: Command) -> None:
     assert taciturn("--version").stdout == f"taciturn {package.__version__}\n"
 
 
 @pytest.mark.slow
-def test_demo_is_whole_and_quick(taciturn_process: Command) -> None:
+def test_the_demo_is_complete_and_quick(taciturn_process: Command) -> None:
     start = time.monotonic()
     result = taciturn_process("demo", timeout=120)
     assert time.monotonic() - start < 60
@@ -49,7 +49,7 @@ def test_demo_is_whole_and_quick(taciturn_process: Command) -> None:
 
 
 @pytest.mark.slow
-def test_demo_for_machines(taciturn: Command, tmp_path: Path) -> None:
+def test_the_demo_writes_json_and_a_release(taciturn: Command, tmp_path: Path) -> None:
     document = json.loads(taciturn("demo", "--json", "-o", tmp_path / "release").stdout)
     assert document["certificate"]["status"] == "proven" and document["verified"]
     errors = document["rmse_test"]
@@ -58,7 +58,7 @@ def test_demo_for_machines(taciturn: Command, tmp_path: Path) -> None:
     assert taciturn("verify", tmp_path / "release").returncode == 0
 
 
-def test_doctor(taciturn: Command) -> None:
+def test_doctor_describes_the_installation(taciturn: Command) -> None:
     document = json.loads(taciturn("doctor", "--json").stdout)
     assert document["taciturn"] == package.__version__
     assert document["instruction_set"] in ("portable", "avx512")
@@ -66,7 +66,7 @@ def test_doctor(taciturn: Command) -> None:
     assert document["compiler"] in taciturn("doctor").stdout
 
 
-def test_any_terminal_will_do(taciturn_process: Command) -> None:
+def test_an_ascii_terminal_is_supported(taciturn_process: Command) -> None:
     arguments = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
     result = taciturn_process(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert result.returncode == 0 and "R?nyi" in result.stdout
@@ -80,7 +80,9 @@ def test_a_full_disk_is_an_error_of_one_line(taciturn_process: Command) -> None:
     assert result.stderr == "error: cannot write the output: No space left on device\n"
 
 
-def test_a_bug_shows_its_kind_only(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_an_internal_error_shows_its_class_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from taciturn.cli import app, doctor
 
     def broken(name: str) -> str:
@@ -112,13 +114,13 @@ def test_a_process_prints_and_exits_as_a_call_in_this_one(
         assert (called.returncode, called.stdout, called.stderr) == (code, ran.stdout, ran.stderr)
 
 
-def test_messages_cannot_paint_the_terminal(taciturn: Command) -> None:
+def test_messages_have_no_control_characters(taciturn: Command) -> None:
     result = taciturn("budget", "compose", "\x1b[2J\nfake")
     assert result.returncode == 2
     assert result.stderr.count("\n") == 1 and "\x1b" not in result.stderr
 
 
-def test_a_closed_pipe_is_not_complained_about() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     process = subprocess.Popen([*MAIN, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()

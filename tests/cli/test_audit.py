@@ -39,7 +39,7 @@ def audit(taciturn: Command) -> Audit:
 
 
 @pytest.mark.slow
-def test_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
+def test_the_claim_of_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
     arguments = ("two-worlds", "--solver", "paper", "--runs", "200", "-o", tmp_path / "a")
     run = audit(*arguments, "--json", code=1)
     facts = json.loads(run.stdout)
@@ -56,14 +56,14 @@ def test_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_sound_solver_is_not(audit: Audit) -> None:
+def test_a_sound_solver_passes_an_audit(audit: Audit) -> None:
     run = audit("two-worlds", "--solver", "bias", "--runs", "200", "--confidence", "0.999")
     assert "verdict: no evidence against the claim" in run.stdout
     assert "private" not in run.stdout
 
 
 @pytest.mark.parametrize("unit", ["rating", "user"])
-def test_units_that_hide_who_rated_what(audit: Audit, unit: str) -> None:
+def test_units_that_protect_the_rating_pattern_pass_an_audit(audit: Audit, unit: str) -> None:
     arguments = "two-worlds", "--unit", unit, "--runs", "40", "--confidence", "0.9999", "--jobs", 1
     facts = json.loads(audit(*arguments, "--json").stdout)
     assert facts["verdict"] == "no-evidence" and facts["settings"]["unit"] == unit
@@ -71,12 +71,12 @@ def test_units_that_hide_who_rated_what(audit: Audit, unit: str) -> None:
     assert all(check["passed"] for check in facts["checks"])
 
 
-def test_an_audit_that_is_too_small_says_so(audit: Audit) -> None:
+def test_an_audit_that_is_too_small_prints_a_warning(audit: Audit) -> None:
     run = audit("two-worlds", "--solver", "bias", "--runs", "1", "--jobs", 1)
     assert "could not have refuted the claim" in run.stderr
 
 
-def test_one_run_and_attack(audit: Audit, tmp_path: Path) -> None:
+def test_one_run_and_attack_report_their_bounds(audit: Audit, tmp_path: Path) -> None:
     ratings = tmp_path / "ratings.csv"
     random_ratings(1, users=60, items=50).to_frame().write_csv(ratings)
     common = (str(ratings), "--scale", "1:5:1", "--confidence", "0.9999", "--json")
@@ -90,7 +90,9 @@ def test_one_run_and_attack(audit: Audit, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_release_tells_what_to_audit(taciturn: Command, audit: Audit, tmp_path: Path) -> None:
+def test_an_audit_takes_its_configuration_from_a_release(
+    taciturn: Command, audit: Audit, tmp_path: Path
+) -> None:
     ratings, release = tmp_path / "ratings.csv", tmp_path / "release"
     random_ratings(1).to_frame().write_csv(ratings)
     options = ("--scale", "1:5:1", "--solver", "bias", "--epsilon", "3", "-o", str(release))
@@ -122,6 +124,6 @@ def test_a_release_tells_what_to_audit(taciturn: Command, audit: Audit, tmp_path
         (("attack", "--like", "nowhere"), "nowhere"),
     ],
 )
-def test_bad_questions_get_one_line(audit: Audit, arguments: tuple[str, ...], words: str) -> None:
+def test_bad_options_get_one_line(audit: Audit, arguments: tuple[str, ...], words: str) -> None:
     run = audit(*arguments, code=2)
     assert words in run.stderr and run.stderr.count("\n") == 1

@@ -18,10 +18,11 @@ from tests.conftest import Command
 def parsed(taciturn: Command, *arguments: object) -> dict[str, Any]:
     result = taciturn(*arguments, "--json")
     assert result.returncode == 0, result.stderr
-    return json.loads(result.stdout)
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
 
 
-def test_paper(taciturn: Command) -> None:
+def test_paper_prints_the_published_figures(taciturn: Command) -> None:
     call = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
     document = parsed(taciturn, *call)
     assert f"{document['epsilon_paper']:.4f}" == "13.1837"
@@ -49,20 +50,22 @@ def test_paper_warns_where_its_theorem_does_not_hold(taciturn: Command) -> None:
     ("epsilon", "mu", "multiplier"),
     [(1, "0.26805112", "3.7306316"), (10, "2.0004456", "0.49988862")],
 )
-def test_calibrate(taciturn: Command, epsilon: int, mu: str, multiplier: str) -> None:
+def test_calibrate_prints_known_multipliers(
+    taciturn: Command, epsilon: int, mu: str, multiplier: str
+) -> None:
     call = ["budget", "calibrate", "--epsilon", epsilon, "--delta", "1e-5"]
     document = parsed(taciturn, *call)
     assert f"{document['mu']:.8g}" == mu
     assert f"{document['noise_multiplier']:.8g}" == multiplier
     shown = dict(line.split()[:2] for line in taciturn(*call).stdout.splitlines()[1:])
     assert shown["mu"].startswith(mu[:8]) and float(shown["mu"]) <= document["mu"]
-    # A reader who copies the number from the table gets more noise, not less.
+    # The printed number is rounded up: copied from the table, it gives more noise, not less.
     assert float(shown["noise_multiplier"]) >= document["noise_multiplier"]
     many = parsed(taciturn, *call, "--count", 100)
     assert many["noise_multiplier"] == pytest.approx(10 * document["noise_multiplier"], rel=1e-12)
 
 
-def test_compose_multipliers(taciturn: Command) -> None:
+def test_compose_accounts_for_noise_multipliers(taciturn: Command) -> None:
     document = parsed(
         taciturn,
         *"budget compose --noise-multiplier 5 --count 60 --noise-multiplier 2 --count 3".split(),
@@ -74,7 +77,7 @@ def test_compose_multipliers(taciturn: Command) -> None:
         assert document[name] == getattr(expected, name)
 
 
-def test_compose_releases(taciturn: Command, tmp_path: Path) -> None:
+def test_compose_accounts_for_releases(taciturn: Command, tmp_path: Path) -> None:
     folder, file = tmp_path / "release", tmp_path / "ledger.json"
     folder.mkdir()
     first, second = Ledger([ITEMS]), Ledger([USERS, MEAN])
@@ -93,7 +96,9 @@ def test_compose_releases(taciturn: Command, tmp_path: Path) -> None:
     assert twice.returncode == 2 and "same run" in twice.stderr
 
 
-def test_compose_with_a_release_that_hides_nothing(taciturn: Command, tmp_path: Path) -> None:
+def test_compose_with_an_exact_release_gives_no_guarantee(
+    taciturn: Command, tmp_path: Path
+) -> None:
     Ledger([ITEMS]).save(tmp_path / "a.json")
     Ledger([ExactRelease(purpose="the mean", unit=Unit.VALUE)]).save(tmp_path / "b.json")
     result = taciturn("budget", "compose", tmp_path / "a.json", tmp_path / "b.json", "--json")
@@ -105,7 +110,7 @@ def test_compose_with_a_release_that_hides_nothing(taciturn: Command, tmp_path: 
     assert "together: no guarantee" in shown.stdout
 
 
-def test_compose_notices_a_forged_certificate(taciturn: Command, tmp_path: Path) -> None:
+def test_compose_refuses_a_forged_certificate(taciturn: Command, tmp_path: Path) -> None:
     document = Certificate.from_ledger(Ledger([ITEMS]), 1e-5).to_dict()
     document["statement"]["epsilon"] /= 2
     file = tmp_path / "certificate.json"
@@ -116,7 +121,9 @@ def test_compose_notices_a_forged_certificate(taciturn: Command, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["curve.png", "curve.svg", "curve.PDF"])
-def test_plot(taciturn: Command, tmp_path: Path, name: str) -> None:
+def test_a_plot_is_written_in_the_format_of_its_name(
+    taciturn: Command, tmp_path: Path, name: str
+) -> None:
     call = "budget compose --noise-multiplier 5 --count 300 --noise-multiplier 9 --count 2".split()
     file = tmp_path / name
     result = taciturn(*call, "--plot", file)
@@ -129,12 +136,12 @@ def test_a_plot_of_one_release_shows_a_point(tmp_path: Path) -> None:
     from taciturn.accounting.plots import plot_accountants
 
     plot_accountants(tmp_path / "one.svg", [(0.5, 1)], 1e-5)
-    plot_accountants(tmp_path / "free.svg", [(0.01, 5)], 0.1)  # all of it costs ε = 0
+    plot_accountants(tmp_path / "free.svg", [(0.01, 5)], 0.1)  # costs ε = 0
     assert "<use" in (tmp_path / "one.svg").read_text()
 
 
 @pytest.mark.slow
-def test_plot_errors_leave_nothing_behind(taciturn: Command, tmp_path: Path) -> None:
+def test_a_failed_plot_leaves_no_file(taciturn: Command, tmp_path: Path) -> None:
     call = "budget calibrate --epsilon 1 --plot".split()
     names = ["curve.txt", "curve", "curve.pgf", "absent/curve.png", f"{'a' * 253}.png"]
     for target in (tmp_path / name for name in names):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conftest import Command
 
 
-def test_list(taciturn: Command) -> None:
+def test_list_shows_every_named_set(taciturn: Command) -> None:
     sets = {
         each["name"]: each for each in json.loads(taciturn("data", "list", "--json").stdout)["sets"]
     }
@@ -23,7 +23,7 @@ def test_list(taciturn: Command) -> None:
     assert "synthetic:100m" in taciturn("data", "list").stdout
 
 
-def test_info_of_a_file(taciturn: Command, tmp_path: Path) -> None:
+def test_info_shows_exact_statistics_of_a_file(taciturn: Command, tmp_path: Path) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text("who,what,how\nann,x,5\nbob,x,1\nann,y,2\n")
     call = ["data", "info", file, "--scale", "1:5:1", "--columns", "user=who,item=what,rating=how"]
@@ -37,7 +37,7 @@ def test_info_of_a_file(taciturn: Command, tmp_path: Path) -> None:
     assert "exact statistics (owner-only, not for publication)" in shown.stdout
 
 
-def test_ids_are_parsed_as_the_columns_type(taciturn: Command) -> None:
+def test_ids_are_parsed_with_the_type_of_their_column(taciturn: Command) -> None:
     call = ["data", "info", "synthetic:10k", "--json"]
     assert json.loads(taciturn(*call, "--user", "7").stdout)["ratings_of_user"] > 0
     for user in ("seven", "0", "99999999999999999999999"):
@@ -54,14 +54,14 @@ def test_ids_are_parsed_as_the_columns_type(taciturn: Command) -> None:
         ["data", "info", "absent.parquet", "--scale", "1:5"],
         ["data", "info", "{file}", "--scale", "5:1"],
         ["data", "info", "{file}", "--scale", "1:2"],
-        ["data", "info", "{file}", "--scale", "1:5", "--columns", "user=nobody"],
+        ["data", "info", "{file}", "--scale", "1:5", "--columns", "user=absent"],
         ["data", "info", "{file}", "--scale", "1:5", "--duplicates", "all"],
         ["data", "info", "{file}", "--scale", "1:5", "--separator", "---"],
         ["data", "get", "nothing"],
         ["data", "info", "synthetic:7"],
     ],
 )
-def test_bad_input(taciturn: Command, tmp_path: Path, arguments: list[str]) -> None:
+def test_bad_input_gets_one_line(taciturn: Command, tmp_path: Path, arguments: list[str]) -> None:
     file = tmp_path / "ratings.csv"
     file.write_text("user,item,rating\n1,2,3\n1,2,4\n")
     result = taciturn(*(argument.format(file=file) for argument in arguments))
@@ -69,7 +69,7 @@ def test_bad_input(taciturn: Command, tmp_path: Path, arguments: list[str]) -> N
     assert result.stderr.startswith("error: ") and result.stderr.count("\n") == 1
 
 
-def test_a_set_that_is_not_here(taciturn: Command, tmp_path: Path) -> None:
+def test_an_absent_set_names_its_source(taciturn: Command, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "TACITURN_DATA"}
     environment |= {"TACITURN_CACHE": str(tmp_path), "TACITURN_MIRROR": "http://127.0.0.1:9"}
     result = taciturn("data", "info", "anime", env=environment)

@@ -12,6 +12,8 @@ from scipy import sparse
 import taciturn as library
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import Noise, Rows
+from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.solvers.als.solver import AlsSolver
@@ -60,7 +62,7 @@ def test_the_owner_is_warned_of_a_delta_above_one_over_users(
 
 
 @pytest.mark.parametrize("policy", ["last", "mean"])
-def test_merging_is_noted(taciturn: Command, file: Path, tmp_path: Path, policy: str) -> None:
+def test_merged_rows_are_noted(taciturn: Command, file: Path, tmp_path: Path, policy: str) -> None:
     options = ["--unit", "rating", "--duplicates", policy]
     merged = taciturn(*bias(file, tmp_path / "a", *options))
     assert merged.returncode == 0 and "after merging" in " ".join(merged.stderr.split())
@@ -69,7 +71,7 @@ def test_merging_is_noted(taciturn: Command, file: Path, tmp_path: Path, policy:
     assert any("(user, item) pair" in note for note in certificate["notes"])
 
 
-def test_filtering_is_noted(taciturn: Command, file: Path, tmp_path: Path) -> None:
+def test_dropped_rows_are_noted(taciturn: Command, file: Path, tmp_path: Path) -> None:
     dropped = taciturn(*bias(file, tmp_path / "a", "--missing", "drop"))
     assert dropped.returncode == 0 and "before training" in " ".join(dropped.stderr.split())
 
@@ -100,7 +102,7 @@ def test_a_sparse_matrix_that_cannot_hold_a_zero_is_refused(tmp_path: Path) -> N
             train(ratings, BiasSolver(), BUDGET, **train_it, pattern_is_public=True)
         else:
             train(ratings, BiasSolver(), BUDGET, **train_it)
-    # Splits and lists keep what was done before.
+    # Splits and lists are still marked as sparse.
     part = library.load(matrix, scale="0:5").select(np.arange(len(ratings)) % 2 == 0)
     with pytest.raises(InvalidParameter, match="sparse"):
         train(library.with_universe(part, items=range(30)), None, BUDGET, output=tmp_path / "s")
@@ -111,8 +113,8 @@ def random_matrix() -> np.ndarray:
     return random.integers(1, 6, (20, 10)) * (random.random((20, 10)) < 0.5)
 
 
-def test_everything_exact_is_marked_in_json(taciturn: Command, file: Path, tmp_path: Path) -> None:
-    """Seconds and memory depend on how many ratings there are."""
+def test_exact_output_is_marked_in_json(taciturn: Command, file: Path, tmp_path: Path) -> None:
+    """Seconds and memory depend on the number of ratings."""
     trained = json.loads(taciturn(*bias(file, tmp_path / "r", "--json", "--holdout", "0.2")).stdout)
     assert trained["view"] == "owner" and trained["seconds"] > 0 and trained["rmse_test"] > 0
     dry = json.loads(taciturn(*bias(file, tmp_path / "d", "--json", "--dry-run")).stdout)
@@ -142,10 +144,10 @@ def test_an_audit_like_a_release_audits_its_epsilon(
 
 
 def test_compose_prints_the_certified_total(taciturn: Command, tmp_path: Path) -> None:
-    """Rounded up, and with the charge for the sampler, which is large here on purpose."""
+    """Rounded up, and with the charge for the sampler, which is large here."""
     ledgers = []
     for number in range(2):
-        fit = AlsSolver(unit="user", factors=40, iterations=20).fit(
+        fit = AlsSolver(unit=Unit.USER, factors=40, iterations=20).fit(
             random_ratings(number, items=3000, users=5, density=0.2), Budget.from_epsilon(1, 1e-5)
         )
         fit.ledger.save(tmp_path / f"{number}.json")
@@ -158,11 +160,13 @@ def test_compose_prints_the_certified_total(taciturn: Command, tmp_path: Path) -
     assert total <= float(line[1]) < total + 1.1e-6
     document = json.loads(taciturn("budget", "compose", *paths, "--json").stdout)
     assert document["epsilon"] == total
-    # The ideal total, to nearest, would be below.
+    # Without the charge for the sampler the total is lower.
     assert document["epsilon_exact"] < total - 1e-5
 
 
-def test_compose_takes_what_its_help_names(taciturn: Command, file: Path, tmp_path: Path) -> None:
+def test_compose_accepts_releases_certificates_and_journals(
+    taciturn: Command, file: Path, tmp_path: Path
+) -> None:
     assert taciturn(*bias(file, tmp_path / "r")).returncode == 0
     whole = taciturn("budget", "compose", tmp_path / "r").stdout.splitlines()[-2:]
     part = taciturn("budget", "compose", tmp_path / "r" / "certificate.json").stdout.splitlines()[
@@ -176,14 +180,14 @@ def test_compose_takes_what_its_help_names(taciturn: Command, file: Path, tmp_pa
     assert result.returncode == 0 and "certified" in result.stdout
 
 
-def test_a_bad_seed_leaves_nothing(taciturn: Command, file: Path, tmp_path: Path) -> None:
+def test_a_bad_seed_leaves_no_files(taciturn: Command, file: Path, tmp_path: Path) -> None:
     before = set(tmp_path.iterdir())
     result = taciturn(*bias(file, tmp_path / "r", "--seed", "-1"))
     assert result.returncode == 2 and "counts" not in result.stderr
     assert set(tmp_path.iterdir()) == before
 
 
-def test_a_list_and_a_type_of_items_contradict(
+def test_a_list_and_a_type_of_items_exclude_each_other(
     taciturn: Command, file: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "items.csv").write_text("item_id\n" + "\n".join(map(str, range(100, 112))) + "\n")
@@ -192,7 +196,7 @@ def test_a_list_and_a_type_of_items_contradict(
     assert result.returncode == 2 and "leave out --item-id-type" in result.stderr
 
 
-def test_a_data_folder_that_is_none_is_an_error(taciturn: Command, tmp_path: Path) -> None:
+def test_a_data_folder_that_is_not_a_folder_is_an_error(taciturn: Command, tmp_path: Path) -> None:
     import os
 
     for folder in (tmp_path / "absent", tmp_path / "file"):
@@ -215,15 +219,15 @@ def test_input_perturbation_records_ratings_as_rows() -> None:
     assert group[1].mu == pytest.approx(group[0].mu * 10**0.5)
 
 
-def test_a_group_beyond_what_is_proven_has_no_charge() -> None:
+def test_a_group_beyond_the_proof_has_an_infinite_charge() -> None:
     event = library.GaussianRelease(
         purpose="a table",
         proof="user.md#claim",
-        unit="user",
+        unit=Unit.USER,
         sensitivity=1.0,
         noise_scale=1.0,
-        rows="items",
-        noise="secure",
+        rows=Rows.ITEMS,
+        noise=Noise.SECURE,
         coordinates=1,
         sampler_error=0.05,
         sampler_tail=0.0,
@@ -232,7 +236,7 @@ def test_a_group_beyond_what_is_proven_has_no_charge() -> None:
     assert event.sampler_charge(100)[0] == float("inf")
 
 
-def test_frames_are_read_as_before() -> None:
+def test_ids_of_frames_have_the_type_of_their_column() -> None:
     frame = pl.DataFrame({"user_id": ["a"], "item_id": [7], "rating": [3.0]})
     ratings = library.load(frame, scale="1:5")
     assert ratings.item_ids.dtype == pl.Int64

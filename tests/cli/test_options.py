@@ -1,4 +1,4 @@
-"""Options that commands share: declared once, in the help of each, handed over as one object."""
+"""Shared groups of options: declared once, in the help of each command, passed as one object."""
 
 from typing import Annotated, Any
 
@@ -54,7 +54,7 @@ def test_help_lists_the_solvers_of_the_catalog() -> None:
     assert "{" not in audited
 
 
-def test_a_group_takes_the_place_of_a_parameter() -> None:
+def test_a_group_of_options_replaces_a_parameter() -> None:
     def point(x: Annotated[int, typer.Option()] = 1, y: int = 2) -> tuple[int, int]:
         return x, y
 

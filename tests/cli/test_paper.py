@@ -1,4 +1,4 @@
-"""`taciturn paper` from end to end, on a small stand-in for the anime set and on real data."""
+"""`taciturn paper` end to end, on a small replacement for the anime set and on real data."""
 
 import json
 import os
@@ -25,10 +25,11 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def points(folder: Path, number: int) -> list[dict[str, Any]]:
     document = json.loads((folder / f"figure-{number:02}.json").read_text())
     assert document["figure"] == number
-    return document["points"]
+    found: list[dict[str, Any]] = document["points"]
+    return found
 
 
-def test_figures_of_epsilon_take_no_data(taciturn: Command, tmp_path: Path) -> None:
+def test_figures_of_epsilon_need_no_data(taciturn: Command, tmp_path: Path) -> None:
     result = taciturn("paper", "figure", "10-12", "22", "-o", tmp_path / "figures", "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
@@ -41,7 +42,7 @@ def test_figures_of_epsilon_take_no_data(taciturn: Command, tmp_path: Path) -> N
     assert max(point["x"] for point in found) == 60
 
 
-def test_times_are_beside_the_papers(taciturn: Command, stand_in: Path) -> None:
+def test_times_are_written_beside_those_of_the_paper(taciturn: Command, stand_in: Path) -> None:
     out = stand_in / "figures"
     result = taciturn("paper", "figure", "18", "--max-factors", "12", "-o", out)
     assert result.returncode == 0, result.stderr
@@ -53,7 +54,7 @@ def test_times_are_beside_the_papers(taciturn: Command, stand_in: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_figure_a_report_and_what_is_kept(taciturn: Command, stand_in: Path) -> None:
+def test_a_report_uses_the_cached_cells_of_a_figure(taciturn: Command, stand_in: Path) -> None:
     out = stand_in / "figures"
     result = taciturn("paper", "figure", "6", "-o", out)
     assert result.returncode == 0, result.stderr
@@ -62,20 +63,20 @@ def test_a_figure_a_report_and_what_is_kept(taciturn: Command, stand_in: Path) -
     assert {point["quantity"] for point in found} == quantities
     # Not the paper's data: errors are not compared, the overall epsilon is.
     assert all("paper" not in point for point in found if point["quantity"] == "rmse")
-    kept = {file: file.stat().st_mtime_ns for file in (stand_in / "cache" / "paper").iterdir()}
-    assert len(kept) == 12
+    cached = {file: file.stat().st_mtime_ns for file in (stand_in / "cache" / "paper").iterdir()}
+    assert len(cached) == 12
     again = taciturn("paper", "report", "3", "-o", out, "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["figures"] == [3, 6]
-    assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
-    assert len(list((stand_in / "cache" / "paper").iterdir())) == 14  # and those without noise
+    assert all(file.stat().st_mtime_ns == when for file, when in cached.items())
+    assert len(list((stand_in / "cache" / "paper").iterdir())) == 14  # with those without noise
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Figure 3" in page and "Figure 6" in page and "held-out" in page
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_reproduction_goes_on(
+def test_an_interrupted_reproduction_can_be_resumed(
     taciturn: Command, stand_in: Path, sign: signal.Signals
 ) -> None:
     arguments = ["paper", "figure", "6", "-o", str(stand_in / "figures"), "--jobs", "2"]
@@ -90,7 +91,7 @@ def test_an_interrupted_reproduction_goes_on(
     _, errors = process.communicate(timeout=60)
     if sign is signal.SIGINT:
         assert process.returncode == 130 and "interrupted" in errors
-    # No process is left behind, whether the parent could end them or not.
+    # No process is left, even if the parent was killed.
     for _ in range(200):
         try:
             os.killpg(process.pid, 0)
@@ -99,11 +100,11 @@ def test_an_interrupted_reproduction_goes_on(
         time.sleep(0.05)
     else:
         pytest.fail("processes are left behind")
-    kept = {file: file.stat().st_mtime_ns for file in cells.glob("*.json")}
-    assert 0 < len(kept) < 12
+    cached = {file: file.stat().st_mtime_ns for file in cells.glob("*.json")}
+    assert 0 < len(cached) < 12
     result = taciturn(*arguments)
     assert result.returncode == 0, result.stderr
-    assert all(file.stat().st_mtime_ns == when for file, when in kept.items())
+    assert all(file.stat().st_mtime_ns == when for file, when in cached.items())
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_an_interrupted_reproduction_goes_on(
         (["leak", "--dataset", "synthetic:100k", "--item", "none"], "no item"),
     ],
 )
-def test_misuse_says_what_was_expected(
+def test_bad_options_name_the_expected_value(
     taciturn: Command, stand_in: Path, arguments: list[str], message: str
 ) -> None:
     result = taciturn("paper", *arguments, cwd=stand_in)
@@ -136,7 +137,7 @@ def test_misuse_says_what_was_expected(
     assert result.stdout == ""
 
 
-def test_a_leak_in_words_and_in_json(taciturn: Command, tmp_path: Path) -> None:
+def test_a_leak_is_printed_and_written(taciturn: Command, tmp_path: Path) -> None:
     options = ["--dataset", "synthetic:100k", "--histories", "2", "--iterations", "4", "--jobs", 1]
     result = taciturn("paper", "leak", *options, "-o", tmp_path)
     assert result.returncode == 0, result.stderr
@@ -147,7 +148,9 @@ def test_a_leak_in_words_and_in_json(taciturn: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_figures_1_and_4_are_the_papers(taciturn: Command, real_set: Any, tmp_path: Path) -> None:
+def test_figures_1_and_4_equal_those_of_the_paper(
+    taciturn: Command, real_set: Any, tmp_path: Path
+) -> None:
     real_set("ml-1m.zip")
     start = time.monotonic()
     result = taciturn("paper", "figure", "4", "-o", tmp_path)
@@ -170,7 +173,9 @@ def test_figures_1_and_4_are_the_papers(taciturn: Command, real_set: Any, tmp_pa
 
 
 @pytest.mark.slow
-def test_the_leak_on_real_ratings(taciturn: Command, real_set: Any, tmp_path: Path) -> None:
+def test_the_leak_on_real_ratings_exceeds_the_claim(
+    taciturn: Command, real_set: Any, tmp_path: Path
+) -> None:
     real_set("ml-1m.zip")
     result = taciturn("paper", "leak", "--item", "2858", "--json")
     assert result.returncode == 0, result.stderr

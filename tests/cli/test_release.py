@@ -1,4 +1,4 @@
-"""Verify, recommend, export: as a recipient of a release calls them."""
+"""`taciturn verify`, `recommend`, `similar`, `predict`, `export` and `keygen` end to end."""
 
 import gzip
 import json
@@ -18,7 +18,7 @@ def release(tmp_path: Path) -> Path:
     return tmp_path / "release"
 
 
-def test_verify(taciturn: Command, release: Path) -> None:
+def test_verify_prints_guarantee_and_checks(taciturn: Command, release: Path) -> None:
     result = taciturn("verify", release, "--json")
     document = json.loads(result.stdout)
     assert result.returncode == 0 and document["passed"]
@@ -33,7 +33,7 @@ def test_verify(taciturn: Command, release: Path) -> None:
     assert "epsilon = " in taciturn("verify", release).stdout
 
 
-def test_verify_finds_a_change(taciturn: Command, release: Path) -> None:
+def test_verify_detects_a_changed_byte(taciturn: Command, release: Path) -> None:
     file = release / "items.parquet"
     content = bytearray(file.read_bytes())
     content[100] ^= 1
@@ -45,7 +45,7 @@ def test_verify_finds_a_change(taciturn: Command, release: Path) -> None:
     assert refused.returncode == 1 and "changed" in refused.stderr
 
 
-def test_verify_and_statuses(taciturn: Command, tmp_path: Path) -> None:
+def test_verify_accepts_allowed_statuses_only(taciturn: Command, tmp_path: Path) -> None:
     write_small(tmp_path / "paper", "paper")
     assert taciturn("verify", tmp_path / "paper").returncode == 1
     assert taciturn("verify", tmp_path / "paper", "--allow", "none").returncode == 1
@@ -55,7 +55,7 @@ def test_verify_and_statuses(taciturn: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_keys_and_signatures(taciturn: Command, tmp_path: Path) -> None:
+def test_a_signature_passes_with_its_key_only(taciturn: Command, tmp_path: Path) -> None:
     keys = json.loads(taciturn("keygen", "-o", tmp_path / "k", "--json").stdout)
     assert keys["public_key"].endswith("k.pub")
     assert taciturn("keygen", "-o", tmp_path / "k").returncode == 2
@@ -70,7 +70,9 @@ def test_keys_and_signatures(taciturn: Command, tmp_path: Path) -> None:
     assert result.returncode == 1 and "a different key" in result.stdout
 
 
-def test_recommend(taciturn: Command, release: Path, tmp_path: Path) -> None:
+def test_recommend_prints_ranked_items_without_excluded_ones(
+    taciturn: Command, release: Path, tmp_path: Path
+) -> None:
     titles = tmp_path / "titles.csv"
     titles.write_text("movieId,title\n100,The First\n101,The Second\n")
     arguments = "recommend", release, "--user", 1, "-k", 3
@@ -82,7 +84,7 @@ def test_recommend(taciturn: Command, release: Path, tmp_path: Path) -> None:
     seen.write_text(f"item_id\n{document['items'][0]['item_id']}\n")
     after = json.loads(taciturn(*arguments, "--json", "--exclude", seen).stdout)
     assert after["items"][0]["item_id"] == document["items"][1]["item_id"]
-    # With a column of users, only the pairs of this user count.
+    # If there is a column of users, only the pairs of this user are excluded.
     seen.write_text(f"uid,iid\n2,{document['items'][0]['item_id']}\n")
     other = json.loads(taciturn(*arguments, "--json", "--exclude", seen).stdout)
     assert other["items"][0]["item_id"] == document["items"][0]["item_id"]
@@ -104,7 +106,7 @@ def test_compressed_files_are_served_like_plain_ones(
     assert all(item["title"] == ("The First" if item["item_id"] == 100 else None) for item in items)
 
 
-def test_ids_cannot_forge_rows(taciturn: Command, release: Path, tmp_path: Path) -> None:
+def test_ids_cannot_imitate_rows(taciturn: Command, release: Path, tmp_path: Path) -> None:
     ids = ["a\x1b[31m\n  1.  9.99  fake", "b"]
     frame = pl.DataFrame({"item_id": ids, "profile": [[9.0, 9.0], [0.1, 0.1]]})
     frame.write_parquet(tmp_path / "items.parquet")
@@ -112,7 +114,9 @@ def test_ids_cannot_forge_rows(taciturn: Command, release: Path, tmp_path: Path)
     assert result.stdout.count("\n") == 2 and "\x1b" not in result.stdout
 
 
-def test_similar_predict_export(taciturn: Command, release: Path, tmp_path: Path) -> None:
+def test_similar_predict_and_export_serve_a_release(
+    taciturn: Command, release: Path, tmp_path: Path
+) -> None:
     document = json.loads(taciturn("similar", release, "--item", 100, "-k", 2, "--json").stdout)
     assert document["item_id"] == 100 and len(document["items"]) == 2
     document = json.loads(taciturn("predict", release, "--user", 1, "--item", 100, "--json").stdout)
@@ -135,7 +139,7 @@ def test_a_paper_release_needs_items(taciturn: Command, tmp_path: Path) -> None:
         *arguments, "--items", tmp_path / "items.npy", "--item-ids", tmp_path / "ids.csv", "--json"
     )
     best = json.loads(result.stdout)["items"][0]["item_id"]
-    first = fit.model.users.factors[0]
+    first = fit.model.user_profiles.factors[0]
     assert best == max([(first[0], "a"), (first[1], "b"), (0, "c")])[1]
 
 
@@ -156,7 +160,7 @@ def test_a_paper_release_needs_items(taciturn: Command, tmp_path: Path) -> None:
         (["verify", "release", "--public-key", "none.pub"], "cannot read"),
     ],
 )
-def test_errors_are_one_line(
+def test_errors_are_printed_as_one_line(
     taciturn: Command, release: Path, arguments: list[str], words: str
 ) -> None:
     result = taciturn(*arguments, cwd=release.parent)

@@ -1,4 +1,4 @@
-"""`taciturn train` as a data owner calls it."""
+"""`taciturn train` end to end."""
 
 import gzip
 import json
@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from taciturn.accounting.certificate import read_ledger
+from taciturn.accounting.units import Unit
 from taciturn.data.synthetic import synthetic_ratings
 from tests.commands import MAIN
 from tests.conftest import Command
@@ -44,8 +45,10 @@ def test_a_file_becomes_a_release(taciturn: Command, ratings: Path, tmp_path: Pa
     assert profiles.dtype == pl.List(pl.Float32) and set(profiles.list.len()) == {19}
 
 
-def test_unit_rating_with_public_lists(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
-    """Users and items come from lists, rated or not; it does not reveal who has ratings."""
+def test_unit_rating_releases_every_listed_user_and_item(
+    taciturn: Command, ratings: Path, tmp_path: Path
+) -> None:
+    """Profiles of all listed ids, so that a release does not reveal which of them have ratings."""
     lists = tmp_path / "users.csv", tmp_path / "items.parquet"
     pl.DataFrame({"user_id": range(1, 501)}).write_csv(lists[0])
     pl.DataFrame({"item_id": range(1, 2001)}).write_parquet(lists[1])
@@ -62,10 +65,10 @@ def test_unit_rating_with_public_lists(taciturn: Command, ratings: Path, tmp_pat
     assert len(pl.read_parquet(tmp_path / "r" / "items.parquet")) == 2000
     certificate = json.loads((tmp_path / "r" / "certificate.json").read_text())["certificate"]
     assert any("both lists are treated as public" in each for each in certificate["not_hidden"])
-    # Ids that look like numbers stay what the list says: text, if one of them is.
+    # All ids are text if one id of the list is text.
     pl.DataFrame({"item_id": [*map(str, range(1, 2001)), "x"]}).write_csv(tmp_path / "items.csv")
-    changed = {tmp_path / "r": tmp_path / "t", lists[1]: tmp_path / "items.csv"}
-    text = taciturn(*[changed.get(each, each) for each in arguments])  # type: ignore[call-overload]
+    changed: dict[object, Path] = {tmp_path / "r": tmp_path / "t", lists[1]: tmp_path / "items.csv"}
+    text = taciturn(*[changed.get(each, each) for each in arguments])
     assert text.returncode == 0, text.stderr
     assert pl.read_parquet(tmp_path / "t" / "items.parquet")["item_id"].dtype == pl.String
     pl.DataFrame({"user_id": range(1, 5)}).write_csv(lists[0])
@@ -130,16 +133,15 @@ def test_unit_user_releases_items_only(taciturn: Command, ratings: Path, tmp_pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("unit", ["rating", "user"])
-def test_an_interrupted_training_of_a_unit_goes_on(unit: str, tmp_path: Path) -> None:
-    """Killed in the middle, it ends with the release that it would have ended with."""
+@pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
+def test_an_interrupted_training_gives_the_same_release(unit: Unit, tmp_path: Path) -> None:
     from taciturn.accounting.budget import Budget
     from taciturn.data.splits import random_split
     from taciturn.solvers.als.solver import AlsSolver
     from taciturn.training.train import train
 
     data, _ = random_split(synthetic_ratings("10k"), 0.1, 1)
-    solver, budget = AlsSolver(unit=unit, factors=2), Budget.from_epsilon(5, 1e-5)  # type: ignore[arg-type]
+    solver, budget = AlsSolver(unit=unit, factors=2), Budget.from_epsilon(5, 1e-5)
     with known_noise(1):
         train(data, solver, budget, output=tmp_path / "whole")
 
@@ -155,7 +157,9 @@ def test_an_interrupted_training_of_a_unit_goes_on(unit: str, tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_options_of_als(taciturn: Command, ratings: Path, tmp_path: Path) -> None:
+def test_als_releases_variances_and_pattern_features_as_asked(
+    taciturn: Command, ratings: Path, tmp_path: Path
+) -> None:
     """A release has variances if requested, and pattern features unless refused."""
     arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--iterations", 3
     first = taciturn(*arguments, "-o", tmp_path / "a", "--uncertainty")
@@ -177,7 +181,7 @@ def test_options_of_als(taciturn: Command, ratings: Path, tmp_path: Path) -> Non
         assert taciturn("verify", tmp_path / name).returncode == 0
 
 
-def test_errors_are_the_owners_view(taciturn: Command, tmp_path: Path) -> None:
+def test_errors_are_marked_as_owner_only(taciturn: Command, tmp_path: Path) -> None:
     arguments = "train", "synthetic:10k", "--epsilon", 20, "--holdout", 0.1
     result = taciturn(*arguments, "-o", tmp_path / "a", "--json")
     document = json.loads(result.stdout)
@@ -197,7 +201,7 @@ def test_a_dry_run_releases_nothing(taciturn: Command, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_the_papers_algorithm(taciturn: Command, tmp_path: Path) -> None:
+def test_the_paper_solver_is_claimed_and_explains_why(taciturn: Command, tmp_path: Path) -> None:
     result = taciturn(
         "train", "synthetic:10k", "--solver", "paper", "--epsilon-i", 0.4, "--iterations", 20,
         "--centre", "item-mean", "--tau", 5, "-o", tmp_path / "r", "--json",
@@ -210,7 +214,7 @@ def test_the_papers_algorithm(taciturn: Command, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("solver", ["non-private", "non-private-gradient", "non-private-bias"])
-def test_what_is_not_private_says_so(taciturn: Command, tmp_path: Path, solver: str) -> None:
+def test_a_non_private_solver_says_so(taciturn: Command, tmp_path: Path, solver: str) -> None:
     result = taciturn("train", "synthetic:10k", "--solver", solver, "-o", tmp_path / "r", "--json")
     document = json.loads(result.stdout)
     assert document["status"] == "none" and document["epsilon"] is None
@@ -226,7 +230,7 @@ def test_what_is_not_private_says_so(taciturn: Command, tmp_path: Path, solver: 
         (["-o", "r", "--epsilon", "1", "--step-size", "1"], "'step_size'"),
         (["-o", "r", "--epsilon-i", "1"], "'epsilon_i'"),
         (["-o", "r", "--epsilon", "1", "--solver", "non-private"], "not private"),
-        (["-o", "r", "--epsilon", "1", "--unit", "person"], "value, rating, user"),
+        (["-o", "r", "--epsilon", "1", "--unit", "household"], "value, rating, user"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--solver", "paper"], "als and bias"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--users-out", "ids"], "--users-out none"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--user-list", "u"], "no list"),
@@ -243,7 +247,7 @@ def test_what_is_not_private_says_so(taciturn: Command, tmp_path: Path, solver: 
         (["-o", "r", "--epsilon", "1", "--epsilon-i", "1", "--solver", "paper"], "not both"),
     ],
 )
-def test_bad_input_is_one_line_and_leaves_nothing(
+def test_bad_input_is_one_line_and_leaves_no_files(
     taciturn: Command, tmp_path: Path, arguments: list[str], words: str
 ) -> None:
     result = taciturn("train", "synthetic:10k", *arguments, cwd=tmp_path)
@@ -254,7 +258,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_resume(taciturn: Command, tmp_path: Path) -> None:
+def test_an_interrupted_command_can_be_resumed(taciturn: Command, tmp_path: Path) -> None:
     arguments = [
         "train", "synthetic:100k", "--epsilon", "5", "-o", str(tmp_path / "r"),
         "--iterations", "3000", "--factors", "4", "--solver", "gradient",
@@ -303,6 +307,6 @@ def test_progress_on_a_terminal_shows_counts_only(tmp_path: Path) -> None:
     assert process.wait(timeout=60) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen.decode())
     assert re.search(r"gradient .*\d+/200 [\d.]+/s 0:00:0\d", text)
-    # Nothing but the title, a bar, counts, the rate and the time left.
+    # Only the title, a bar, counts, the rate and the time left.
     rest = re.sub(r"gradient|\d+/(200|\?)|[\d.]+/s|\d:\d\d:\d\d|-:--:--|[━╸╺\s]", "", text)
     assert rest == ""

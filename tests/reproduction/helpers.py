@@ -1,4 +1,4 @@
-"""A small stand-in for the anime set that trains quickly."""
+"""A small replacement for the anime set."""
 
 import zipfile
 from pathlib import Path

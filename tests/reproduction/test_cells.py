@@ -40,7 +40,7 @@ RATINGS = random_ratings(1, users=40, items=30, density=0.5)
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-def test_a_cell_is_the_solver_of_the_library(protocol: Protocol) -> None:
+def test_a_cell_has_the_errors_of_the_paper_solver(protocol: Protocol) -> None:
     cell = replace(CELL, protocol=protocol)
     trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(1))
     solver = paper_solver(CELL.configuration, protocol, RATINGS.scale, 60)
@@ -49,7 +49,7 @@ def test_a_cell_is_the_solver_of_the_library(protocol: Protocol) -> None:
     assert trace.iterations == 60 and trace.rmse_test == () and trace.ratings == len(RATINGS)
 
 
-def test_without_noise_only_the_start_is_random() -> None:
+def test_cells_without_noise_depend_on_the_seed_only() -> None:
     quiet = replace(CELL, configuration=replace(CELL.configuration, epsilon_i=None))
     assert run_cell(quiet, RATINGS) == run_cell(quiet, RATINGS)
     assert run_cell(quiet, RATINGS).rmse != run_cell(replace(quiet, seed=4), RATINGS).rmse
@@ -57,7 +57,7 @@ def test_without_noise_only_the_start_is_random() -> None:
 
 
 @pytest.mark.parametrize("protocol", list(Protocol))
-def test_held_out_errors_are_those_of_predictions(protocol: Protocol) -> None:
+def test_held_out_errors_equal_those_of_predictions(protocol: Protocol) -> None:
     """The error before step t is the error of a fit with t iterations."""
     cell = replace(CELL, held_out=True, protocol=protocol)
     trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(2))
@@ -71,7 +71,7 @@ def test_held_out_errors_are_those_of_predictions(protocol: Protocol) -> None:
     assert marks[59] == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_rule_ends_a_cell_without_a_length() -> None:
+def test_a_cell_without_iterations_ends_by_the_stopping_rule() -> None:
     cell = replace(CELL, iterations=None, held_out=True)
     trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(3))
     errors = trace.rmse
@@ -90,7 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 TRACE = Trace(rmse=(1.0, *[0.5] * 59), rmse_test=(), ratings=12)
 
 
-def test_results_are_kept_by_content(folder: Path) -> None:
+def test_results_are_cached_by_configuration(folder: Path) -> None:
     trace = TRACE
     assert kept(CELL, cell_cache()) is None
     keep(CELL, trace, cell_cache())
@@ -121,7 +121,7 @@ def test_a_damaged_result_is_run_again(folder: Path, content: str) -> None:
     assert kept(CELL, cell_cache()) is None
 
 
-def test_other_data_are_other_cells(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_other_data_are_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(CELL, TRACE, cell_cache())
     assert kept(CELL, cell_cache()) == TRACE
     monkeypatch.setattr(cells, "data_digest", lambda source: "another")

@@ -2,17 +2,20 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.reproduction.cells import Cell, Trace
+from taciturn.reproduction.descents import Protocol
 from taciturn.reproduction.draw import draw_figure
 from taciturn.reproduction.figures import STARTS, Point, Settings, Stop, cells_of, points_of
 from taciturn.reproduction.published import Quantity, figure
 from taciturn.reproduction.readings import reading
 from taciturn.reproduction.report import write_report
 from taciturn.reproduction.reproduce import Reproduced, read_reproduced, reproduce
+from tests.narrow import present
 
 ML_1M = 1_000_209
 
@@ -42,14 +45,14 @@ def test_figure_4_takes_twelve_cells_and_shares_them_with_figure_1() -> None:
     assert {cell.seed for cell in cells_of(figure(4), Settings(first_seed=5))} == {5}
 
 
-def test_sweeps_share_their_cells() -> None:
+def test_sweeps_of_the_same_runs_share_their_cells() -> None:
     assert set(cells_of(figure(13), Settings())) == set(cells_of(figure(7), Settings()))
     assert set(cells_of(figure(26), Settings())) == set(cells_of(figure(20), Settings()))
 
 
 def test_epsilon_at_the_papers_iterations_needs_no_training() -> None:
     assert cells_of(figure(10), Settings()) == {}
-    assert len(cells_of(figure(22), Settings(stop="rule"))) == 20
+    assert len(cells_of(figure(22), Settings(stop=Stop.RULE))) == 20
 
 
 @pytest.mark.parametrize(("most", "count"), [(None, 60), (4, 12), (128, 84), (512, 132)])
@@ -64,7 +67,7 @@ def test_seeds_are_independent_cells_and_points_are_their_means() -> None:
     assert first.y == pytest.approx(1.5 + 1.0) and first.spread == pytest.approx(1.0)
 
 
-def test_points_of_figure_4() -> None:
+def test_points_of_figure_4_are_beside_those_of_the_paper() -> None:
     found = points(4, Settings())
     assert {point.quantity for point in found} == set(Quantity) - {Quantity.MS}
     rmse = {point.x: point for point in of(found, Quantity.RMSE)}
@@ -86,8 +89,8 @@ def test_points_of_figure_1_are_where_the_paper_plots_them() -> None:
     assert [point.x for point in line] == sorted(plotted)
 
 
-def test_only_comparable_points_carry_the_papers_value() -> None:
-    printed = points(4, Settings(protocol="as-printed"))
+def test_only_comparable_points_have_the_value_of_the_paper() -> None:
+    printed = points(4, Settings(protocol=Protocol.AS_PRINTED))
     assert all(point.paper is None for point in of(printed, Quantity.RMSE))
     assert all(point.paper is not None for point in of(printed, Quantity.EPSILON_PAPER))
     sample = points(6, Settings(), ratings=100_000)
@@ -101,7 +104,7 @@ def test_a_rule_that_stops_earlier_shortens_curves_and_changes_epsilon() -> None
     curve = [point for point in of(points(1, settings), Quantity.RMSE) if point.series[-2:] == "15"]
     assert [point.x for point in curve] == [0, 6, 29]  # where the paper plots, and the end
     epsilons = of(points(4, settings), Quantity.EPSILON_PAPER)
-    assert all(point.y < point.paper for point in epsilons)
+    assert all(point.y < present(point.paper) for point in epsilons)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +117,9 @@ def test_a_rule_that_stops_earlier_shortens_curves_and_changes_epsilon() -> None
         {"first_seed": -1},
     ],
 )
-def test_bad_settings_are_refused(options: dict[str, object]) -> None:
+def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):
-        Settings(**options)  # type: ignore[arg-type]
+        Settings(**options)
 
 
 def made_up_figures(folder: Path) -> list[Reproduced]:
@@ -151,7 +154,7 @@ def test_every_figure_has_a_drawing_and_a_reading(tmp_path: Path) -> None:
         assert words.endswith(".") and "nan" not in words and len(words) > 100
 
 
-def test_files_are_written_read_back_and_put_on_one_page(tmp_path: Path) -> None:
+def test_figures_are_written_and_read_and_put_on_one_page(tmp_path: Path) -> None:
     results = reproduce([12, 23, 12], tmp_path)
     assert [result.figure.number for result in results] == [12, 23]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
@@ -175,6 +178,6 @@ def test_a_file_that_is_no_figure_is_named(tmp_path: Path, content: str) -> None
         read_reproduced(tmp_path)
 
 
-def test_a_report_needs_figures(tmp_path: Path) -> None:
+def test_a_report_without_figures_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidDocument, match="no figures"):
         write_report(tmp_path, [])

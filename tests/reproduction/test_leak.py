@@ -1,4 +1,4 @@
-"""The gap in the proof: the counterexample, and privacy losses along simulated transcripts."""
+"""The gap in the paper's proof: the counterexample, and privacy losses of transcripts."""
 
 import math
 from dataclasses import replace
@@ -20,6 +20,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.mechanisms.query import Released
 from taciturn.queries.executor import LocalExecutor
+from taciturn.queries.values import Centre
 from taciturn.reproduction.draw_leak import write_leak
 from taciturn.reproduction.leak import LeakSettings, measure_leak
 from taciturn.reproduction.losses import delta_terms, gradient_loss, mean_lower, paper_losses
@@ -31,7 +32,7 @@ from tests.solvers.helpers import random_ratings
 
 
 @pytest.mark.parametrize(("claimed", "true"), [(1.0, 3.4956), (13.1837, 77.878)])
-def test_the_counterexample_at_two_claims(claimed: float, true: float) -> None:
+def test_the_counterexample_has_known_epsilons(claimed: float, true: float) -> None:
     found = counterexample(claimed, 1e-5)
     assert found.true_epsilon == pytest.approx(true, abs=6e-4)
     assert separation() ** 2 == pytest.approx(519.80, abs=0.01)
@@ -40,8 +41,8 @@ def test_the_counterexample_at_two_claims(claimed: float, true: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ratings", [four_users.RATINGS, four_users.NEIGHBOUR])
-def test_the_final_profiles_are_what_the_solver_releases(ratings: Any) -> None:
-    """The formulas against many runs of the real solver."""
+def test_the_formulas_give_the_final_profiles_of_the_solver(ratings: Any) -> None:
+    """Compared with many runs of the solver."""
     table = [(user, 0, value) for user, value in enumerate(ratings)]
     users, items, values = map(np.array, zip(*table, strict=True))
     data = load((users, items, values), scale="1:5:1")
@@ -83,7 +84,7 @@ def dense_losses(
         rated, values = np.zeros(data.shape[::-1]), np.zeros(data.shape[::-1])
         rated[data.by_user.columns, data.rows()] = 1
         values[data.by_user.columns, data.rows()] = data.values()
-        if solver.centre == "item-mean":
+        if solver.centre is Centre.ITEM_MEAN:
             values -= rated * (values.sum(axis=1) / rated.sum(axis=1))[:, None]
         return rated, values
 
@@ -113,11 +114,11 @@ def dense_losses(
 
 
 @pytest.mark.parametrize("changed", [False, True])
-@pytest.mark.parametrize("centre", ["none", "item-mean"])
-def test_losses_are_those_of_dense_matrices(
-    changed: bool, centre: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("centre", list(Centre))
+def test_losses_equal_those_of_dense_matrices(
+    changed: bool, centre: Centre, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Along the same transcript, with unrounded profiles of the other items."""
+    """Given the same transcript, with unrounded profiles of the other items."""
     solver = PaperSolver(
         factors=3, iterations=40, step_size=0.02, epsilon_i=5.0, centre=centre, tau=5.0
     )
@@ -138,10 +139,10 @@ def test_losses_are_those_of_dense_matrices(
     squares, losses, gaps = dense_losses(solver, *datasets, released, scales[0], seed=7)
     assert np.allclose(found.squares, squares, rtol=0.02)
     assert np.allclose(found.loss, losses, atol=0.02 * max(1, np.abs(losses).max()))
-    # Only raters of the item are touched: one user at first, unless the mean moves, then all.
+    # Only raters of the item change: one user at first, unless the mean moves, then all.
     raters = np.zeros(60, dtype=bool)
     raters[near.raters] = True
-    assert np.count_nonzero(gaps[0]) == (1 if centre == "none" else near.raters.size)
+    assert np.count_nonzero(gaps[0]) == (1 if centre is Centre.NONE else near.raters.size)
     assert all((gap[~raters] < 1e-12).all() for gap in gaps) and (gaps[-1][raters] > 0).all()
 
 
@@ -150,7 +151,7 @@ def test_one_run_serves_several_neighbours() -> None:
     datasets = [neighbour(POPULAR, item) for item in (0, 3, 5)]
     together = paper_losses(solver, POPULAR, datasets, noise=InsecureTestNoise(1))
     assert len(together) == 3 and all(found.loss.size == 6 for found in together)
-    # The first step is as the proof says: one row of one gradient moves, by at most τ.
+    # The first step agrees with the proof: one row of one gradient moves, by at most τ.
     ratio = 0.5 / math.sqrt(2 * math.log(125))
     assert all(found.squares[0] <= ratio**2 * (1 + 1e-9) for found in together)
 
@@ -168,7 +169,9 @@ def test_likelihood_ratios_have_mean_one() -> None:
             solver, POPULAR, [near], changed=changed, noise=InsecureTestNoise(seed)
         )
     ]
-    assert np.mean(ratios) == pytest.approx(1, abs=5 * np.std(ratios) / math.sqrt(len(ratios)))
+    assert np.mean(ratios) == pytest.approx(
+        1, abs=5 * float(np.std(ratios)) / math.sqrt(len(ratios))
+    )
 
 
 @settings(max_examples=20)
@@ -184,7 +187,7 @@ def test_gradient_never_exceeds_its_ledger(seed: int, epsilon: float, item: int)
 
 
 def test_the_paper_exceeds_its_claim_where_items_are_popular() -> None:
-    """The same measurement: √Q beyond the claimed μ, which `gradient` never reaches."""
+    """√Q exceeds the claimed μ, unlike that of `gradient`."""
     crowd = random_ratings(2, users=400, items=4, density=0.9)
     solver = PaperSolver(factors=2, iterations=30, step_size=0.015, epsilon_i=0.5)
     near = neighbour(crowd, popular_items(crowd)[0])
@@ -210,7 +213,7 @@ def test_neighbours_differ_in_one_value() -> None:
         assert np.array_equal(part.by_user.codes, data.by_item.codes[entries])
 
 
-def test_an_item_of_lowest_ratings_gets_a_highest() -> None:
+def test_an_item_with_only_lowest_ratings_gets_a_highest_one() -> None:
     lowest = load((np.arange(4), np.zeros(4, int), np.ones(4)), scale="1:5:1")
     near = neighbour(lowest, 0)
     assert (near.before, near.after) == (1.0, 5.0)
@@ -226,13 +229,13 @@ def test_items_are_found_by_id_and_popularity() -> None:
         id_index(POPULAR.item_ids, "item", "7")
 
 
-def test_terms_of_delta() -> None:
+def test_terms_of_delta_have_known_values() -> None:
     losses = np.array([-1e9, 0.0, 2.0, 2.0 + math.log(2), 1e9])
     assert np.allclose(delta_terms(2.0, losses), [0, 0, 0, 0.5, 1])
 
 
-def test_the_lower_bound_is_one() -> None:
-    """Exceeds the expectation no more often than stated; known cases."""
+def test_the_lower_bound_rarely_exceeds_the_mean() -> None:
+    """Known cases, and the stated false-positive rate."""
     assert mean_lower(np.ones(10), 0.99) == pytest.approx(0.01 ** (1 / 10))
     assert mean_lower(np.zeros(10), 0.99) == 0.0
     assert mean_lower(np.full(10**6, 0.5), 0.99) == pytest.approx(0.5, abs=0.002)
@@ -241,7 +244,7 @@ def test_the_lower_bound_is_one() -> None:
     assert failures <= 200
 
 
-def test_a_small_measurement_from_end_to_end(tmp_path: Path) -> None:
+def test_a_small_measurement_is_complete_and_written(tmp_path: Path) -> None:
     options = LeakSettings(dataset="synthetic:100k", histories=2, iterations=5)
     leak = measure_leak(options, jobs=1)
     document = leak.to_dict()

@@ -38,14 +38,14 @@ def test_iterations_follow_from_the_overall_epsilon(number: int, iterations: lis
     found = figure(number)
     (rmse,) = (curve for curve in found.curves if curve.quantity is Quantity.RMSE)
     assert [published_iterations(found, rmse.series, x) for x, _ in rmse.points] == iterations
-    # The same as the lengths of the curves in figures 1 to 3, ends included.
+    # Equal to the lengths of the curves in figures 1 to 3.
     curves = figure(number - 3)
     ends = [curves.ends[f"eps_i={x:.2f}"] + 1 for x, _ in rmse.points]
     assert ends == iterations
 
 
 @pytest.mark.parametrize("number", [4, 5, 6])
-def test_the_overall_epsilon_is_the_papers_within_reading_accuracy(number: int) -> None:
+def test_the_overall_epsilon_equals_that_of_the_paper_within_reading_accuracy(number: int) -> None:
     found = figure(number)
     (line,) = (curve for curve in found.curves if curve.quantity is Quantity.EPSILON_PAPER)
     for epsilon_i, plotted in line.points:
@@ -58,7 +58,7 @@ def test_the_overall_epsilon_is_the_papers_within_reading_accuracy(number: int) 
         assert account.epsilon_paper == pytest.approx(plotted, abs=0.002)
 
 
-def test_figures_of_the_same_runs_agree_on_them() -> None:
+def test_figures_of_the_same_runs_have_the_same_iterations() -> None:
     for numbers in ((7, 10, 13), (20, 23, 26)):
         lines = [figure(number).curves for number in numbers]
         shared = {
@@ -71,7 +71,7 @@ def test_figures_of_the_same_runs_agree_on_them() -> None:
         assert len(shared) == sum(len(curve.points) for curve in figure(numbers[1]).curves)
 
 
-def test_lines_without_noise_run_as_long_as_the_one_with_the_least() -> None:
+def test_curves_without_noise_have_the_iterations_of_the_least_noisy_one() -> None:
     sweep = figure(7)
     assert published_iterations(sweep, "non-private", 60) == published_iterations(
         sweep, "eps_i=0.90", 60
@@ -79,10 +79,10 @@ def test_lines_without_noise_run_as_long_as_the_one_with_the_least() -> None:
     assert published_iterations(figure(1), "non-private", 0) == 2491
 
 
-def test_a_point_knows_what_it_was_run_with() -> None:
+def test_a_point_has_the_configuration_of_its_run() -> None:
     assert configuration(figure(4), "rmse", 0.3).epsilon_i == 0.3
     assert configuration(figure(8), "eps_i=0.20", 60).factors == 60
-    assert configuration(figure(8), "eps_i=0.20", 44).factors == 48  # what the paper ran
+    assert configuration(figure(8), "eps_i=0.20", 44).factors == 48  # as run for the paper
     assert configuration(figure(21), "non-private", 0.001).step_size == 0.001
     assert configuration(figure(21), "non-private", 0.001).epsilon_i is None
     assert figure(16).axis is Axis.FACTORS

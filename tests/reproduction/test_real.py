@@ -23,7 +23,7 @@ from taciturn.reproduction.published import Quantity, configuration, figure
         (19, "eps_i=0.50", 0.0007, 0.01),
     ],
 )
-def test_training_errors_are_the_papers(
+def test_training_errors_equal_those_of_the_paper(
     real_set: Any, number: int, series: str, x: float, bar: float
 ) -> None:
     found = figure(number)
