@@ -94,7 +94,9 @@ def test_a_training_that_may_not_write_releases_nothing(
     assert list((tmp_path / "open").iterdir()) == []
 
 
-def test_an_error_of_the_system_names_its_path(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_an_error_of_the_system_names_its_path(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     from taciturn.cli import app, doctor
 
     def refused(name: str) -> str:

@@ -78,7 +78,9 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("rows", "width", "ids", "variances"), SHAPES)
-def test_what_is_encoded_is_decoded(rows: int, width: int, ids: str, variances: bool) -> None:
+def test_an_encoded_table_is_decoded_unchanged(
+    rows: int, width: int, ids: str, variances: bool
+) -> None:
     table = make_table(rows, width, ids, variances=variances)
     content = encode(table)
     found = decoded(content, table)
@@ -87,7 +89,8 @@ def test_what_is_encoded_is_decoded(rows: int, width: int, ids: str, variances: 
 
 
 def with_pyarrow(content: bytes) -> dict[str, list[Any]]:
-    return pyarrow.parquet.read_table(io.BytesIO(content)).to_pydict()
+    columns: dict[str, list[Any]] = pyarrow.parquet.read_table(io.BytesIO(content)).to_pydict()
+    return columns
 
 
 def with_polars(content: bytes) -> dict[str, list[Any]]:

@@ -41,13 +41,15 @@ def test_a_folder_is_read_whatever_its_name(tmp_path: Path) -> None:
     assert len(load(str(folder), scale="1:5").to_frame()) == 3
 
 
-def test_the_command_reads_a_file_whatever_its_name(tmp_path: Path, capsys) -> None:
+def test_the_command_reads_a_file_whatever_its_name(tmp_path: Path) -> None:
     RATINGS.write_csv(tmp_path / "plain")
     path = (tmp_path / "plain").rename(odd(tmp_path, ".csv"))
     assert app.run(["data", "info", str(path), "--scale", "1:5", "--json"]) == 0
 
 
-def test_a_missing_file_is_named_in_one_printable_line(tmp_path: Path, capsys) -> None:
+def test_a_missing_file_is_named_in_one_printable_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert app.run(["data", "info", str(odd(tmp_path, ".csv")), "--scale", "1:5"]) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1 and "odd\\udcff.csv" in message

@@ -34,7 +34,7 @@ def test_a_release_is_written_and_the_run_folder_removed(tmp_path: Path) -> None
     items = pl.read_parquet(trained.release / "items.parquet")
     assert items["item_id"].to_list() == RATINGS.item_ids.to_list()
     assert trained.fit.model.items is not None
-    assert np.array_equal(np.vstack(items["profile"].to_numpy()), trained.fit.model.items.factors)
+    assert np.array_equal(items["profile"].to_list(), trained.fit.model.items.factors)
     assert np.array_equal(items["bias"].to_numpy(), trained.fit.model.items.biases)
 
 
