@@ -62,7 +62,7 @@ def lines(journal: Path) -> int:
 def test_a_run_killed_at_any_operation_keeps_its_recorded_events(
     is_begun: bool, tmp_path: Path
 ) -> None:
-    """For every operation, of a new run and of one that resumes after a line was cut off."""
+    """For every operation, of a new run and of one that resumes after a line was truncated."""
     whole = expected_tables(3)
     for number in count():
         path, spent = tmp_path / str(number), 0

@@ -207,7 +207,7 @@ def test_the_far_tail_agrees_with_the_reference(seed: int) -> None:
     far = int(table.width[0]) - 1  # a proposal of layer 0 that stands for the tail
     first = crafted(0, -(-(far << 52) // table.width[0]), bool(seed % 2))
     chain = [0, CHAIN - 1, CHAIN - 1, CHAIN - 1, CHAIN - 1, CHAIN]
-    reached = set()
+    cells = set()
     for _ in range(1500):
         zeros = int(random.integers(0, 3))
         cell = int(random.integers(0, 64))
@@ -226,8 +226,8 @@ def test_the_far_tail_agrees_with_the_reference(seed: int) -> None:
             assert used is None
             continue
         assert out.tolist() == expected
-        reached.add(int(abs(out[0]) - table.tail_start) // int(table.tail_cell))
-    assert max(reached) > 60 and len(reached) > 30
+        cells.add(int(abs(out[0]) - table.tail_start) // int(table.tail_cell))
+    assert max(cells) > 60 and len(cells) > 30
 
 
 def test_output_is_written_in_place_or_not_at_all() -> None:

@@ -199,7 +199,9 @@ def test_a_run_that_released_nothing_is_no_obstacle(tmp_path: Path) -> None:
     again = go(tmp_path / "release")
     assert same(present(whole.fit), present(again.fit)) and not folder.exists()
     RunFolder.create(run_folder(tmp_path / "other"), data=[b"anything"]).close()
-    (run_folder(tmp_path / "other") / "key.json").write_bytes(b"{")  # cut off while it was erased
+    (run_folder(tmp_path / "other") / "key.json").write_bytes(
+        b"{"
+    )  # interrupted while it was erased
     with pytest.raises(InvalidDocument, match="no interrupted training"):
         go(tmp_path / "other", resume=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["release", "whole"]

@@ -62,7 +62,7 @@ def movielens(real_set: Any) -> Split:
 
 @pytest.mark.slow
 def test_als_is_never_much_worse_than_biases(synthetic: Split) -> None:
-    """The rating pattern is independent of the ratings here, and at a small ε noise hides factors.
+    """The rating pattern is independent of the ratings here, and factors are below the noise.
 
     `als` has to fall back to biases.
     """
