@@ -12,6 +12,7 @@
     │   └── NoiseReuse          the noise belongs to other data or another release
     ├── CheckFailed         a requested check did not pass
     ├── DownloadFailed      a file could not be downloaded completely
+    ├── ForkedProcess       threads that the process needs were lost in a fork
     └── MissingExtra        an optional dependency is not installed
 
 A message states, in one line, what was expected, what was given and what to do next. It never
@@ -57,6 +58,10 @@ class CheckFailed(TaciturnError):
 
 class DownloadFailed(TaciturnError):
     """A file could not be downloaded completely."""
+
+
+class ForkedProcess(TaciturnError):
+    """Threads that the process needs were lost in a fork; nothing was done."""
 
 
 class MissingExtra(TaciturnError, ImportError):

@@ -8,9 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from taciturn._internal.forks import check_fork
+
 
 def parquet_bytes(table: pl.DataFrame) -> bytes:
     """Content of a Parquet file with a table."""
+    check_fork()
     content = io.BytesIO()
     table.write_parquet(content)
     return content.getvalue()

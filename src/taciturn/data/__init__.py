@@ -43,10 +43,12 @@ def load_source(
     `progress` is called with the number of bytes downloaded so far and in total, `licence` with the
     licence text of a named set the first time it is used.
     """
+    from taciturn._internal.forks import check_fork
     from taciturn.data import named
     from taciturn.data.readers import read_ratings
     from taciturn.errors import InvalidDocument
 
+    check_fork()
     if named.is_named(source):
         return named.load_named(str(source), options, progress=progress, licence=licence)
     if isinstance(source, str) and not named.might_be_file(source):

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from taciturn._internal.forks import check_fork
 from taciturn.data.ratings import Ratings, filed
 from taciturn.errors import InvalidDocument
 from taciturn.tables.names import ITEM, USER
@@ -52,6 +53,7 @@ def with_universe(
     Ids have the type of the lists and are sorted. Raises if an id of the ratings is missing from a
     list; the message does not name the id, which is private.
     """
+    check_fork()
     user_ids, user_places = _placed(ratings.user_ids, users, "user")
     item_ids, item_places = _placed(ratings.item_ids, items, "item")
     rows, columns = user_places[ratings.rows()], item_places[ratings.by_user.columns]

@@ -17,6 +17,7 @@ import polars as pl
 
 from taciturn import _core
 from taciturn._internal import parallel
+from taciturn._internal.forks import check_fork
 from taciturn.data.pattern import Axis, Pattern, RatingPattern
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
@@ -218,6 +219,7 @@ class Ratings:
 
     def to_frame(self) -> pl.DataFrame:
         """Table with the columns user_id, item_id, rating and, if kept, timestamp."""
+        check_fork()
         columns = {
             "user_id": self.user_ids.gather(self.rows()),
             "item_id": self.item_ids.gather(self.by_user.columns),

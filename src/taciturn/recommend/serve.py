@@ -8,6 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import parallel, validate
+from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.fold_in import FoldedIn, Id
@@ -122,6 +123,7 @@ class Recommender:
         Reads that user's ratings without noise, so run it on a trusted server or on the user's own
         device. The result is private to that user.
         """
+        check_fork()
         return self._model.fold_in(ratings)
 
     def predict_profile(self, bias: float, factors: npt.NDArray[np.float32], item: Id) -> float:
@@ -246,6 +248,7 @@ def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:
 
 def _places(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:
     """Row of each id in a table, −1 if it is missing."""
+    check_fork()
     if len(ids) == 0:
         return np.empty(0, dtype=np.int64)
     known = table.to_frame("id").with_columns(place=pl.Series(np.arange(len(table))))

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from taciturn._internal import strict_json, validate
+from taciturn._internal.forks import check_fork
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Status, check_version
 from taciturn.accounting.units import Unit
@@ -42,6 +43,7 @@ def load_release(path: str | Path) -> Release:
 
 def read_files(path: Path) -> dict[str, bytes]:
     """Contents of the files of a release, by name; any other file in the folder is refused."""
+    check_fork()
     try:
         if not path.is_dir():
             problem = "is not a folder" if path.exists() else "does not exist"

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from taciturn._internal import parallel, validate
+from taciturn._internal.forks import check_fork
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Event
 from taciturn.accounting.ledger import Status
@@ -109,6 +110,7 @@ class Solver(ABC):
         Reads private data; only the `model` of the result may be released, under its ledger's
         guarantee.
         """
+        check_fork()
         self._check_ratings(ratings)
         solver = self.resolved(budget)
         algorithm = solver.algorithm(

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument
 from taciturn.tables.columns import Roles, find_columns, is_header
 from taciturn.tables.opening import (
@@ -52,6 +53,7 @@ class TableFile:
         *,
         content: bytes | None = None,
     ) -> None:
+        check_fork()
         self.path = checked_path(path)
         self._text: TextRows | None = None
         with Explained(self.path):

@@ -6,6 +6,7 @@ from typing import Any, TypeGuard
 import numpy as np
 import polars as pl
 
+from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.tables.columns import Roles, find_columns
 
@@ -21,6 +22,7 @@ def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -
     Arrays are given in the order of the roles. The rows, columns and values of a sparse matrix have
     the first three roles.
     """
+    check_fork()
     order = [role.name for role in roles]
     if isinstance(source, tuple | list):
         least = sum(role.is_required for role in roles)

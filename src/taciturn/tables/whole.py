@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument
 from taciturn.tables.columns import Role, column_of
 from taciturn.tables.names import ID, ITEM, RATING, TIMESTAMP, TITLE, USER
@@ -34,6 +35,7 @@ def read_table(path: str | os.PathLike[str], *, is_typed: bool = True) -> pl.Dat
     by double colons may lack a header, as movies.dat of MovieLens does: its columns are then id,
     title and others.
     """
+    check_fork()
     path = checked_path(path)
     with Explained(path):
         if is_parquet(path):
