@@ -48,7 +48,7 @@ class Session:
         Public; draws the initial profiles and never touches noise.
     user_seed
         Secret; draws the users' initial profiles instead. Profiles stay near where they began, so
-        a public start would reveal the order of the users, and pseudonyms would hide nothing.
+        a public start would reveal the order of the users, and pseudonyms would not protect them.
     threads
         Number of threads; all processors when omitted.
     noise
