@@ -3,19 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+SANITIZE := build/sanitize
 BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
-.PHONY: help demo test quick lint format bench docs clean
+.PHONY: help demo test quick sanitize lint format bench docs clean
 
 help:
-	@echo "make demo    set up and run the main job on embedded data"
-	@echo "make test    set up and run all tests"
-	@echo "make quick   only the tests that are not marked slow"
-	@echo "make lint    style and types"
-	@echo "make format  rewrite files in the house format"
-	@echo "make bench   measure speed, into benchmarks/results/report.md (BENCH=whole: 100 million ratings)"
-	@echo "make docs    build the documentation into site/"
-	@echo "make clean   remove everything that was built"
+	@echo "make demo       set up and run the main job on embedded data"
+	@echo "make test       set up and run all tests"
+	@echo "make quick      only the tests that are not marked slow"
+	@echo "make sanitize   run the tests of the kernels under address and undefined-behaviour sanitizers"
+	@echo "make lint       style and types"
+	@echo "make format     rewrite files in the house format"
+	@echo "make bench      measure speed, into benchmarks/results/report.md (BENCH=whole: 100 million ratings)"
+	@echo "make docs       build the documentation into site/"
+	@echo "make clean      remove everything that was built"
 
 demo: $(VENV)/installed
 	$(BIN)/taciturn demo
@@ -25,6 +27,18 @@ test: $(VENV)/installed $(VENV)/group-test
 
 quick: $(VENV)/installed $(VENV)/group-test
 	$(BIN)/python -m pytest -n auto -m "not slow"
+
+# Tests that call the kernels, with and without vector instructions. Python is not instrumented, so the runtimes are
+# preloaded and leaks are not reported. pytest must not capture stderr itself, where a dying process writes its report.
+SANITIZED_TESTS := tests/test_planted_faults.py tests/test_scale.py tests/model tests/queries tests/tables \
+  $(addprefix tests/data/test_,id_lists.py pattern.py policies.py readers.py sources.py splits.py) \
+  $(addprefix tests/mechanisms/test_,gate.py grid.py noise.py sampler.py) tests/recommend/test_recommend.py \
+  $(addprefix tests/solvers/,als/test_posterior.py als/test_value.py test_alternating.py test_gradient.py test_least_squares.py)
+sanitize: $(SANITIZE)/installed $(VENV)/installed $(VENV)/group-test
+	runtimes=$$(ldd $(SANITIZE)/cmake/_core*.so | awk '/asan|stdc\+\+/ {print $$3}') && \
+	export TACITURN_SANITIZE=1 PYTHONMALLOC=malloc ASAN_OPTIONS=halt_on_error=1:detect_leaks=0 && \
+	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LD_PRELOAD="$$(echo $$runtimes)" && \
+	$(SANITIZE)/venv/bin/python -m pytest -n auto --capture=sys -m "not slow" $(SANITIZED_TESTS)
 
 lint: $(VENV)/installed $(VENV)/group-test $(VENV)/group-lint
 	$(BIN)/ruff check
@@ -53,6 +67,18 @@ $(VENV)/pip:
 
 $(VENV)/installed: $(VENV)/pip $(BUILD_INPUTS)
 	$(PIP) install --editable ".[plots]"
+	@touch $@
+
+# A second environment with an instrumented core, which takes all other packages from the first. Their path is added last:
+# pip would otherwise find the first installation and try to replace it.
+$(SANITIZE)/installed: $(VENV)/pip $(BUILD_INPUTS)
+	rm -rf $(SANITIZE)/venv
+	$(BIN)/python -m venv --without-pip $(SANITIZE)/venv
+	$(PIP) --python $(SANITIZE)/venv/bin/python install --no-deps --editable . \
+	  --config-settings build-dir=$(SANITIZE)/cmake --config-settings cmake.build-type=RelWithDebInfo \
+	  --config-settings cmake.define.TACITURN_SANITIZE=ON
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $(SANITIZE)/packages.pth
+	mv $(SANITIZE)/packages.pth $(SANITIZE)/venv/lib/python*/site-packages
 	@touch $@
 
 $(VENV)/group-%: $(VENV)/pip pyproject.toml

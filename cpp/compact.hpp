@@ -41,8 +41,9 @@ void encode(std::span<const double> values, Steps scale, std::span<Code> codes,
 // Index of an id in a table of the ids low, low + 1, …; throws if it is not in the table.
 template <typename Id>
 std::size_t checked_place(Id id, std::int64_t low, std::size_t size) {
-  const auto place = static_cast<std::size_t>(static_cast<std::int64_t>(id) - low);
-  if (place >= size) throw std::out_of_range("an id is out of range");
+  // Unsigned: the difference of two ids may not fit into a signed integer.
+  const auto place = static_cast<std::uint64_t>(id) - static_cast<std::uint64_t>(low);
+  if (id < low || place >= size) throw std::out_of_range("an id is out of range");
   return place;
 }
 

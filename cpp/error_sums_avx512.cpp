@@ -39,7 +39,7 @@ struct Pass {
   const float* const all_lines = columns.lines;
   // Largest error that 32-bit sums take. Larger ones are rare; add_large_errors() adds them.
   const std::int32_t usual = static_cast<std::int32_t>(std::min<std::int64_t>(
-      pass.largest(), std::max(255, pass.highest - pass.lowest)));
+      pass.largest(), std::max(std::int64_t{255}, std::int64_t{pass.highest} - pass.lowest)));
   static constexpr int room = N ? N : ErrorPass::stride_max / lanes;
 
   std::size_t count() const { return N ? N : pass.stride / lanes; }

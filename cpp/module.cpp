@@ -16,6 +16,7 @@
 #include "pack.hpp"
 #include "posterior.hpp"
 #include "error_sums.hpp"
+#include "planted_faults.hpp"
 #include "ridge.hpp"
 #include "top_k.hpp"
 #include "ziggurat.hpp"
@@ -363,6 +364,11 @@ NB_MODULE(_core, module) {
   module.attr("FEATURE_NORM") = taciturn::ErrorPass::norm;
   module.attr("PREDICTION_MAX") = taciturn::ErrorPass::prediction_max;
   module.attr("ERROR_MAX") = taciturn::ErrorPass::error_max;
+
+#if defined(TACITURN_SANITIZE)
+  module.def("write_past_end", &taciturn::write_past_end, "size"_a, "Write one byte too many.");
+  module.def("add_signed", &taciturn::add_signed, "a"_a, "b"_a, "32-bit sum that may overflow.");
+#endif
 
   module.def("count_keys", &count_keys, "keys"_a, "counts"_a.noconvert(),
              "Add the number of each key to counts.");

@@ -303,6 +303,8 @@ def call_kernel(
     *,
     columns: Any = None,
     packed: Any = None,
+    values: tuple[int, int] = (GRID.lowest, GRID.highest),
+    limit: int = GRID.range,
     width: int,
     portable: bool = False,
 ) -> np.ndarray:
@@ -313,10 +315,10 @@ def call_kernel(
         pattern.starts,
         pattern.columns if columns is None else columns,
         pass_values(ratings).steps,
-        (GRID.lowest, GRID.highest),
+        values,
         (GRID.lowest, GRID.highest),
         0,
-        GRID.range,
+        limit,
         users.packed if packed is None else packed,
         users.lines(1, 1),
         items.packed,
@@ -343,6 +345,17 @@ def test_padding_that_is_not_zero_changes_no_sum(width: int) -> None:
     )
     assert fast.any() and np.array_equal(fast, portable)
     assert not fast[ratings.shape[1] :].any()
+
+
+def test_the_widest_range_of_values_gives_the_same_sums_on_every_instruction_set() -> None:
+    """Its width is 2^31, one more than 32 bits hold."""
+    ratings = random_ratings()
+    both = random_features(ratings, 4)
+    fast, portable = (
+        call_kernel(ratings, both, values=(-(2**30), 2**30), limit=300, width=4, portable=portable)
+        for portable in (False, True)
+    )
+    assert fast.any() and np.array_equal(fast, portable)
 
 
 @pytest.mark.parametrize("portable", [False, True])
