@@ -29,7 +29,7 @@ class Killed(BaseException):
 
 
 class Failure(StrEnum):
-    """What happens at an operation."""
+    """Fault at an operation."""
 
     KILL = "the process ends, so every later operation fails too"
     ERROR = "the system reports an error, once"
