@@ -1,1 +1,1 @@
-"""Measurements, each against something else in the same run."""
+"""Benchmarks, each compared with a reference in the same run."""

@@ -9,14 +9,14 @@ from pathlib import Path
 from benchmarks.report import Section, machine, write
 
 SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "peers")
-"""Run when nothing is named: about a quarter of an hour once other libraries are installed."""
+"""Benchmarks run by default; about 15 minutes once other libraries are installed."""
 
 LONG = ("accounting", "accuracy", "coverage", "profiles", "stopping", "scaling", "where", "whole")
 RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
-    """Run what is asked for, print tables, write results/NAME.json and the report."""
+    """Run benchmarks, print their tables, and write results/NAME.json and the report."""
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*SPEED, *LONG)))
     parser.add_argument("--all", action="store_true", help="everything: several hours")
@@ -41,7 +41,7 @@ def main() -> None:
             print(
                 f"  {'met    ' if bar.is_met else 'NOT MET'}  {bar.name}: {bar.found} ≤ {bar.bound}"
             )
-        write(RESULTS, sections, about)  # what is done is kept, whatever comes
+        write(RESULTS, sections, about)  # results so far survive a failure of the next benchmark
     print(f"\n{RESULTS / 'report.md'} and report.json have it all")
 
 

@@ -12,7 +12,7 @@ DELTA = 1e-5
 
 
 def run() -> list[dict[str, object]]:
-    """Time both on the same releases; the ε of both are in the row."""
+    """Time and ε of both, for the same releases."""
     rows = []
     for multiplier, count in CASES:
         start = perf_counter()

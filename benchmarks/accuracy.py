@@ -1,7 +1,7 @@
 """Held-out RMSE of every solver on MovieLens-1M, random 90/10, mean over splits, δ = 1e-5.
 
-Noise is that for tests, so that the same numbers come out each time. Without MovieLens-1M in
-TACITURN_DATA, on synthetic ratings of its size.
+Uses repeatable test noise, so results are the same on every run. Without MovieLens-1M in
+TACITURN_DATA, synthetic ratings of its size are used.
 """
 
 from statistics import mean
@@ -21,7 +21,7 @@ REFERENCES = ("non-private", "non-private-gradient", "non-private-bias")
 
 
 def run() -> list[dict[str, object]]:
-    """Return the mean error of each solver at each ε."""
+    """Mean error of each solver at each ε."""
     ratings, source = ratings_at_hand()
     splits = [random_split(ratings, 0.1, seed) for seed in SPLITS]
     cells: list[tuple[str, int | None]] = [

@@ -1,6 +1,6 @@
 """Held-out ratings within nominal 50 % and 90 % intervals of `als --uncertainty`, δ = 1e-5.
 
-On MovieLens-100K and the anime sample, where they are in TACITURN_DATA; one split, noise for tests.
+MovieLens-100K and the anime sample, if they are in TACITURN_DATA; one split, test noise.
 """
 
 import warnings
@@ -21,12 +21,12 @@ SPLIT = 21
 
 
 def run() -> list[dict[str, object]]:
-    """Return, for each set and ε, the share of held-out ratings within each interval."""
+    """Fraction of held-out ratings within each interval, for each dataset and ε."""
     rows: list[dict[str, object]] = []
     for name in SETS:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # a repacked archive is as good here
+                warnings.simplefilter("ignore")  # a repacked archive will do
                 ratings = load(name)
         except TaciturnError as error:
             rows.append({"ratings": name, "left out": str(error)})

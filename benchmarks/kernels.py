@@ -1,12 +1,12 @@
 """Compiled kernels on MovieLens-1M against references, scipy and the limits of the machine.
 
-References are the slow and obvious ways: rating by rating or row by row in Python, timed on a part
-of the ratings and multiplied. `float_ms` is the fused gradient in floats, without grid, clipping,
-biases or squares (benchmarks/native.cpp); profiles are packed before both are timed. An iteration
-is that of the paper's solver, with packing, noise and steps. `fma_percent` is the part of the
-multiply-adds that the machine does at most, measured in the same run. scipy has one thread, the
-others have two, and BLAS has what it takes. Without MovieLens-1M in TACITURN_DATA, on synthetic
-ratings of its size.
+References are slow, obvious loops over ratings or rows in Python, timed on a sample of the ratings
+and extrapolated. `float_ms` is the fused gradient in floats, without grid, clipping, biases or
+squares (benchmarks/native.cpp); profiles are packed before both are timed. An iteration is one of
+the paper's solver, including packing, noise and steps. `fma_percent` is the percentage of the
+machine's peak rate of multiply-adds, measured in the same run. scipy uses one thread, the others
+two, and BLAS its default. Without MovieLens-1M in TACITURN_DATA, synthetic ratings of its size are
+used.
 """
 
 from collections.abc import Callable
@@ -38,13 +38,13 @@ from tests.solvers.als.test_posterior import Problem
 
 FACTORS = (20, 64)
 THREADS = 2
-MEAN = 3.5  # about that of the ratings
-SAMPLE = 2_000  # ratings of a reference
+MEAN = 3.5  # about the number of ratings
+SAMPLE = 2_000  # ratings in the sample of a reference
 SAMPLE_ROWS = 60
 
 
 def run() -> list[Row]:
-    """Return milliseconds and ratios of each kernel, with 20 and 64 factors."""
+    """Milliseconds and ratios of each kernel, with 20 and 64 factors."""
     ratings, source = ratings_at_hand()
     peak = multiply_adds_per_ns(THREADS)
     rows: list[Row] = []
@@ -190,8 +190,8 @@ def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Ro
     times = best_of({"taciturn": lambda: squares.update(1, state, nothing), "reference": reference})
     in_sample = int(side.starts[first + SAMPLE_ROWS] - side.starts[first])
     whole = times["reference"] * 2 * len(ratings) / in_sample
-    work = len(ratings) * (factors + 1) * (factors + 2)  # both sides, half of each Gram matrix
-    return "least squares, both sides", _beside(times["taciturn"], whole, work, peak)
+    work = len(ratings) * (factors + 1) * (factors + 2)  # both axes, half of each Gram matrix
+    return "least squares, both axes", _beside(times["taciturn"], whole, work, peak)
 
 
 def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
@@ -205,7 +205,7 @@ def _posterior(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     times = best_of({"taciturn": lambda: problem.solve(THREADS), "reference": few.reference}, 3)
     whole = times["reference"] * len(ratings) / len(some)
     work = len(ratings) * 5 * factors * (5 * factors / 2 + factors + 3)
-    name = "posterior of items, five measurements of each factor"
+    name = "posterior of items, five queries of each factor"
     return name, _beside(times["taciturn"], whole, work, peak)
 
 

@@ -1,5 +1,5 @@
-// What the machine can do at best, and the fused gradient in floats that the pass on the grid is
-// compared with. Built by benchmarks/native.py for the machine at hand.
+// Peak rates of the machine, and the fused gradient in floats: the baseline of the pass on the grid.
+// Compiled by benchmarks/native.py for the current machine.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace {
 
 constexpr std::size_t lanes = 16;
-constexpr int batch = 16;  // ratings of a row that are worked on together
+constexpr int batch = 16;  // ratings of a row that are processed together
 
 typedef float Lanes __attribute__((vector_size(lanes * sizeof(float))));
 typedef float Four __attribute__((vector_size(4 * sizeof(float))));
@@ -40,13 +40,13 @@ inline Lanes widened(Four four) {
 #endif
 }
 
-// The sums of quarters 0 and 1 and of quarters 2 and 3 of both.
+// Sums of quarters 0 and 1 and of quarters 2 and 3 of both.
 inline Lanes sum_quarters(Lanes x, Lanes y) {
   return __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
          __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
 }
 
-// The sums over the lanes of each of 16 vectors.
+// Sums over the lanes of each of 16 vectors.
 inline Lanes sum_lanes(const Lanes* p) {
   Lanes a[8], b[4];
   for (int i = 0; i < 8; ++i) {
@@ -68,7 +68,7 @@ struct Table {
   const float* values;
 };
 
-// Profiles of one side: N vectors of 16 factors in a row of `main`, the next four in `tail`.
+// Profiles of one axis: N vectors of 16 factors in a row of `main`, the next four in `tail`.
 struct Profiles {
   const float* main;
   const float* tail;
@@ -132,8 +132,8 @@ inline void segment(Table table, Profiles rows, Profiles columns, Gradient of_ro
   if (Tail) store(of_rows.tail + 4 * row, sum_tail);
 }
 
-// Both gradients of the squared error over rows [begin, end). Columns come in tiles, whose profiles
-// and gradients stay in the second cache; within a row they rise.
+// Both gradients of the squared error over rows [begin, end). Columns are ascending
+// within a row and processed in tiles whose profiles and gradients fit into the second-level cache.
 template <int N, bool Tail>
 void pass(Table table, Profiles rows, Profiles columns, std::int64_t column_count, Gradient of_rows,
           Gradient of_columns, std::int64_t begin, std::int64_t end) {
@@ -173,7 +173,7 @@ void triad(double* a, const double* b, const double* c, double factor, std::int6
   for (std::int64_t i = 0; i < size; ++i) a[i] = b[i] + factor * c[i];
 }
 
-// rounds × 12 × 16 multiply-adds of floats that wait for nothing but themselves.
+// rounds × 12 × 16 float multiply-adds, in 12 independent chains.
 float multiply_add(std::int64_t rounds, float factor, float summand) {
   Lanes sums[12];
   for (int i = 0; i < 12; ++i) sums[i] = Lanes{} + static_cast<float>(i);
@@ -187,7 +187,7 @@ float multiply_add(std::int64_t rounds, float factor, float summand) {
   return total;
 }
 
-// The fused pass with 20 or 64 factors; returns whether there is one for `factors`.
+// Fused pass with 20 or 64 factors. Returns false for other numbers of factors.
 bool float_pass(std::int64_t factors, Table table, Profiles rows, Profiles columns,
                 std::int64_t column_count, Gradient of_rows, Gradient of_columns, std::int64_t begin, std::int64_t end) {
   if (factors == 20) {

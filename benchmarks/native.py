@@ -1,4 +1,4 @@
-"""The machine's limits, and the fused gradient in floats: benchmarks/native.cpp, built here."""
+"""Peak rates of the machine and the fused gradient in floats, from benchmarks/native.cpp."""
 
 import ctypes
 import os
@@ -35,7 +35,7 @@ class _Profiles(ctypes.Structure):
 
 
 def processor() -> str:
-    """Return the model of the processor."""
+    """Model name of the processor."""
     try:
         found = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
     except OSError:
@@ -45,7 +45,7 @@ def processor() -> str:
 
 @cache
 def _library() -> ctypes.CDLL:
-    """Return the compiled code, built on first use."""
+    """Compiled library, built on first use."""
     compiler = os.environ.get("CXX") or shutil.which("c++") or "g++"
     described = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
     facts = repr((compiler, described, FLAGS, processor())).encode()
@@ -76,7 +76,7 @@ def _library() -> ctypes.CDLL:
 
 
 def triad_gb_per_s(threads: int, size: int = 2**25) -> float:
-    """Return the bytes that a[i] = b[i] + f · c[i] reads and writes in a second, in 10⁹."""
+    """Memory bandwidth of a[i] = b[i] + f · c[i], reads and writes, in 10⁹ bytes per second."""
     a, b, c = (np.ones(size) for _ in range(3))
 
     def work(begin: int, end: int) -> None:
@@ -89,7 +89,7 @@ def triad_gb_per_s(threads: int, size: int = 2**25) -> float:
 
 
 def multiply_adds_per_ns(threads: int, rounds: int = 2**23) -> float:
-    """Return the multiply-adds of floats that the machine does in a nanosecond at most."""
+    """Peak number of float multiply-adds per nanosecond."""
 
     def work(_: int, __: int) -> None:
         _library().multiply_add(rounds, 0.999, 0.001)
@@ -99,32 +99,32 @@ def multiply_adds_per_ns(threads: int, rounds: int = 2**23) -> float:
 
 
 class FloatPass:
-    """Both gradients of ½ Σ (⟨x, y⟩ − v)² in floats, to compare the pass on the grid with.
+    """Both gradients of ½ Σ (⟨x, y⟩ − v)² in floats: the baseline of the pass on the grid.
 
     Parameters
     ----------
-    side
+    pattern
         Compressed rows.
     values
         One number for each rating.
     rows, columns
-        Profiles of both sides, with 20 or 64 factors.
+        Profiles of both axes, with 20 or 64 factors.
     threads
-        Each takes a range of rows.
+        Number of threads; each processes a range of rows.
     """
 
     def __init__(
-        self, side: Csr, values: Floats, rows: Floats, columns: Floats, threads: int
+        self, pattern: Csr, values: Floats, rows: Floats, columns: Floats, threads: int
     ) -> None:
-        self._kept = side, values  # the arguments below point into them
+        self._kept = pattern, values  # the arguments below point into them
         self._factors = rows.shape[1]
         self._rows, self._columns, self._threads = _split(rows), _split(columns), threads
-        even = np.linspace(0, side.columns.size, threads + 1)[1:-1]
-        edges = [0, *np.searchsorted(side.starts, even).tolist(), side.starts.size - 1]
+        even = np.linspace(0, pattern.columns.size, threads + 1)[1:-1]
+        edges = [0, *np.searchsorted(pattern.starts, even).tolist(), pattern.starts.size - 1]
         self._parts = list(pairwise(edges))
         self._of_rows = [_aligned(each.shape) for each in self._rows]
         self._of_columns = [[_aligned(each.shape) for each in self._columns] for _ in self._parts]
-        table = _Table(*(each.ctypes.data for each in (side.starts, side.columns, values)))
+        table = _Table(*(each.ctypes.data for each in (pattern.starts, pattern.columns, values)))
         given = self._factors, table, _places(self._rows), _places(self._columns), len(columns)
         self._arguments = [
             (*given, _places(self._of_rows), _places(of_columns), begin, end)
@@ -145,7 +145,7 @@ class FloatPass:
                 total += part
 
     def gradients(self) -> tuple[Floats, Floats]:
-        """Return the gradients by row and by column."""
+        """Gradients by row and by column."""
         self.run()
         return np.hstack(self._of_rows), np.hstack(self._of_columns[0])
 
@@ -155,7 +155,7 @@ def _places(tables: list[Floats]) -> _Profiles:
 
 
 def _split(table: Floats) -> list[Floats]:
-    """Return whole vectors of a row, and the rest of it apart."""
+    """Full vectors of each row, and its remaining columns."""
     main = table.shape[1] // LANES * LANES
     parts = [_aligned((len(table), width)) for width in (main, table.shape[1] - main)]
     parts[0][:], parts[1][:] = table[:, :main], table[:, main:]
@@ -163,7 +163,7 @@ def _split(table: Floats) -> list[Floats]:
 
 
 def _aligned(shape: tuple[int, ...]) -> Floats:
-    """Return zeros that begin at a cache line."""
+    """Zeros, aligned to a cache line."""
     size = 4 * shape[0] * shape[1]
     memory = np.zeros(size + 64, dtype=np.uint8)
     begin = -memory.ctypes.data % 64

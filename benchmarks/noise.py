@@ -1,6 +1,7 @@
-"""Secure integer noise against numpy's ordinary generator, on one and two threads.
+"""Secure integer noise against NumPy's default generator, on one and two threads.
 
-The whole path is timed: key stream, sampler, and for `gate` recording, adding and conversion too.
+Times include the key stream and the sampler; `gate` also includes recording, addition and
+conversion.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ ROUNDS = 5
 
 
 def run() -> list[dict[str, object]]:
-    """Return million numbers a second for each, best of several interleaved rounds."""
+    """Million numbers per second for each, best of several interleaved rounds."""
     rows: list[dict[str, object]] = []
     for threads in (1, 2):
         contenders = {
@@ -55,7 +56,7 @@ def run() -> list[dict[str, object]]:
 
 
 def _closer_looks() -> float:
-    """Return the percentage of draws that lie outside what is accepted at once."""
+    """Percentage of draws that are not accepted immediately."""
     table = _core.Ziggurat(2.0**24)
     inside = [
         (max(bound, -1) + 1) / width for bound, width in zip(table.inside, table.width, strict=True)
@@ -64,7 +65,7 @@ def _closer_looks() -> float:
 
 
 def _opendp() -> float:
-    """Return million numbers a second of OpenDP's exact discrete Gaussian, on one thread."""
+    """Million numbers per second of OpenDP's exact discrete Gaussian, on one thread."""
     dp.enable_features("contrib")
     count = 20_000
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=float)
@@ -96,7 +97,7 @@ def _taciturn(threads: int) -> Callable[[], object]:
 
 
 def _portable(threads: int) -> Callable[[], object]:
-    """Run the sampler without vector instructions, on ready words."""
+    """Run the sampler without vector instructions, on precomputed words."""
     table = _core.Ziggurat(2.0**24)
     words = SecureNoise()._words(0, 0, BLOCK + BLOCK // 32 + 64).copy()
     outs = [np.empty(BLOCK, np.int64) for _ in range(8)]
@@ -105,7 +106,7 @@ def _portable(threads: int) -> Callable[[], object]:
 
 @dataclass(frozen=True, eq=False)
 class _FixedValues:
-    """An executor that answers from the same values every time."""
+    """Executor that always answers from the same values."""
 
     values: GridValues
 
@@ -117,7 +118,7 @@ class _FixedValues:
 
 
 def only_noise(rows: int, width: int, threads: int) -> Callable[[], Released]:
-    """Release of a table that no rating contributes to, so that only the noise takes time."""
+    """Release of a table without ratings, so that only the noise takes time."""
     grid, features = ValueGrid.for_scale(1, 5), FeatureGrid()
     nothing = np.empty(0, dtype=np.int32)
     pattern = Pattern(np.zeros(rows + 1, dtype=np.int64), nothing, 1)

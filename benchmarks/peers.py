@@ -1,16 +1,16 @@
 """Alternating least squares without privacy, against other libraries: time, memory, accuracy.
 
-Every library trains on the same nine tenths of the ratings, with as many factors and threads, and
-predicts the same tenth (what nobody can predict, pairs of a user or item never trained on, is left
-out). Each has an environment of its own in build/peers, made on first use, and a script in
-benchmarks/peer that says how it is run; Taciturn is run the same way. A library that does not
-install or run gets a row that says so.
+Every library trains on the same 90% of the ratings, with the same number of factors and threads,
+and predicts the same 10%, without users and items that have no training ratings. Each has its own
+environment in build/peers, created on first use, and its own script in benchmarks/peer; Taciturn is
+run in the same way. If a library does not install or run, its row says so.
 
-A pass of least squares (taciturn, lenskit, spark, implicit) solves both sides once; a pass of
-gradient descent (cornac, surprise) visits every rating once, which is less work and brings less.
-Hence also the time to a common RMSE. implicit predicts preferences, not ratings, and has no RMSE;
-surprise has one thread only. Time is that of training, from the library's own form of the data, in
-the best of interleaved rounds; `base_mb` is the memory before training, data and imports included.
+A pass of least squares (taciturn, lenskit, spark, implicit) solves both axes once. A pass of
+gradient descent (cornac, surprise) visits every rating once, which is less work and less progress,
+so the time to a common RMSE is given as well. implicit predicts preferences, not ratings, and has
+no RMSE; surprise uses one thread only. Time is that of training, starting with the data in the
+library's own form, in the best of interleaved rounds. `base_mb` is the memory before training,
+including data and imports.
 """
 
 import json
@@ -36,7 +36,7 @@ RANKS = (20, 64)
 THREADS = 2
 ROUNDS = 2
 TARGETS = {"ml-1m": 0.865, "synthetic:1m": 0.835}
-"""Held-out RMSE that every library which predicts ratings reaches with 20 factors."""
+"""Held-out RMSE that every library that predicts ratings attains with 20 factors."""
 
 INSTALL_SECONDS, RUN_SECONDS = 900, 300
 ENVIRONMENTS = Path(__file__).parents[1] / "build" / "peers"
@@ -45,25 +45,25 @@ SCRIPTS = Path(__file__).parent / "peer"
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """A library and how it is run.
+    """Library, and how to run it.
 
     Parameters
     ----------
     script
         Its script in benchmarks/peer.
     steps
-        What pip installs, step by step; with none, the script runs in this environment.
+        Arguments of pip, step by step; if empty, the script runs in this environment.
     passes
-        Enough to reach the target and to see what a pass takes.
+        Number of passes: enough to attain the target RMSE and to time a pass.
     regularization
-        In the library's own unit: of a few that were tried on the same ratings, the one soonest at
-        the target; implicit's is its default.
+        In the library's own unit. Of a few values tried on the same ratings, the fastest to attain
+        the target; for implicit, its default.
     threads
-        How many it can use, at most `THREADS`.
+        Number of threads that it can use, at most `THREADS`.
     arguments
-        More arguments of the script.
+        Further arguments of the script.
     needs
-        A program that must be there.
+        Program that must be installed.
     """
 
     script: str
@@ -81,7 +81,8 @@ PEERS = {
     "taciturn": Peer(script="taciturn_als", passes=15, regularization=0.03),
     "lenskit": Peer(
         script="lenskit_als",
-        # torch first, or lenskit brings the newest with gigabytes for graphics cards.
+        # torch first: lenskit would otherwise install the newest version, with gigabytes of GPU
+        # libraries.
         steps=(("torch==2.13.0",), ("lenskit==2025.8.1",)),
         passes=15,
         regularization=0.075,
@@ -119,11 +120,11 @@ PEERS = {
 
 
 class _Failed(Exception):
-    """A command did not do its work; the message says why."""
+    """A command failed; the message gives the reason."""
 
 
 def run() -> list[Row]:
-    """Return time, memory and accuracy for each library and number of factors."""
+    """Time, memory and accuracy for each library and number of factors."""
     ratings, source = ratings_at_hand()
     pythons: dict[str, str] = {}
     missing: list[Row] = []
@@ -148,7 +149,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Maxima: a pass takes less time than that of two other exact least squares."""
+    """Maxima: a pass is faster than that of two other exact least-squares solvers."""
     return [
         Bar.at_most(
             f"a pass with {row['rank']} factors, times {row['library']}'s",
@@ -161,7 +162,7 @@ def bars(rows: list[Row]) -> list[Bar]:
 
 
 def _python(peer: Peer) -> str:
-    """Return the Python of a library's environment, made if it is not there yet."""
+    """Python of a library's environment, which is created on first use."""
     if peer.needs and not shutil.which(peer.needs):
         raise _Failed(f"there is no {peer.needs}")
     if not peer.steps:
@@ -181,7 +182,7 @@ def _python(peer: Peer) -> str:
 
 
 def _write(ratings: Ratings, folder: Path) -> None:
-    """Write train.npz and test.npz, the test without users and items never trained on."""
+    """Write train.npz and test.npz; the test set has no users or items without training ratings."""
     train, test = random_split(ratings, 0.1, seed=1)
     _save(folder / "train.npz", train, np.ones(len(train), dtype=np.bool_))
     users, items = (np.diff(side.starts) > 0 for side in (train.by_user, train.by_item))
@@ -216,7 +217,7 @@ def _measure(peer: Peer, python: str, folder: str, rank: int) -> dict[str, Any]:
 
 def _output(command: list[str], limit: float) -> str:
     """Output of a command; raises if it fails or takes too long."""
-    # Libraries divide the work among threads themselves: BLAS must not do so once more.
+    # Libraries use threads themselves, so BLAS must not.
     settings = {"OMP_NUM_THREADS": THREADS, "OPENBLAS_NUM_THREADS": 1, "MKL_NUM_THREADS": 1}
     with subprocess.Popen(
         command,
@@ -240,7 +241,7 @@ def _output(command: list[str], limit: float) -> str:
 
 
 def _row(name: str, rank: int, rounds: list[dict[str, Any]], target: float) -> dict[str, Any]:
-    """Return the best of some rounds, or why there is none."""
+    """Best of the rounds, or the reason why there is none."""
     row = {"library": name, "rank": rank, "status": rounds[-1]["status"]}
     if row["status"] != "ok":
         return row
@@ -269,7 +270,7 @@ def _rounded(number: float | None, digits: int | None = None) -> float | None:
 
 
 def _seconds_per_pass(rounds: list[dict[str, Any]]) -> float:
-    """Return the median in the best round; of trainings anew, what more passes took in addition."""
+    """Median in the best round; for retrained libraries, the time that additional passes took."""
     passes = rounds[0]["passes"]
     if passes == list(range(1, len(passes) + 1)):
         return float(min(np.median(np.diff(each["seconds"])) for each in rounds))
@@ -278,7 +279,7 @@ def _seconds_per_pass(rounds: list[dict[str, Any]]) -> float:
 
 
 def _compare(rows: list[dict[str, Any]]) -> None:
-    """Add how many times as long as Taciturn each library took."""
+    """Add the ratio of each library's time to that of Taciturn."""
     taciturn = {row["rank"]: row for row in rows if row["library"] == "taciturn"}
     for row in rows:
         for ratio, name in (

@@ -1,6 +1,6 @@
-"""Steps in processes of their own, with the most memory that each had.
+"""Runs steps in separate processes and reports the peak memory of each.
 
-`getrusage` would count the memory of the process that started it, so Linux is asked for VmHWM.
+`getrusage` would include the memory of the parent process, so Linux's VmHWM is used.
 """
 
 import json
@@ -54,11 +54,11 @@ def python(code: str, *arguments: str) -> Any:
 
 def taciturn(*arguments: str) -> Done:
     """Run a command of taciturn that prints JSON."""
-    with tempfile.NamedTemporaryFile() as kept:
+    with tempfile.NamedTemporaryFile() as peak_file:
         start = perf_counter()
-        found = json.loads(_output(_COMMAND, kept.name, *arguments))
+        found = json.loads(_output(_COMMAND, peak_file.name, *arguments))
         seconds = perf_counter() - start
-        return Done(found=found, seconds=seconds, peak=int(Path(kept.name).read_text()))
+        return Done(found=found, seconds=seconds, peak=int(Path(peak_file.name).read_text()))
 
 
 def _output(code: str, *arguments: str) -> str:

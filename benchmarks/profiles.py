@@ -1,7 +1,7 @@
-"""Training errors where the paper plots k = 44, with profiles of 44 and of 48.
+"""Training errors where the paper plots k = 44, with profiles of length 44 and 48.
 
-MovieLens-1M as the paper ran it, at its own numbers of iterations (figure 7): `off` is the distance
-from the paper's error. Takes some minutes; the trainings are kept in the cache.
+MovieLens-1M with the paper's settings and numbers of iterations (figure 7). `off` is the difference
+from the paper's error. Takes a few minutes; finished trainings are cached.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ PLOTTED, LENGTHS = 44, (44, 48)
 
 
 def run() -> list[dict[str, object]]:
-    """Return the error of each line with both lengths, and how far it is from the paper's."""
+    """Error of each line with both lengths, and its difference from the paper's."""
     sweep = figure(7)
     lines = [curve for curve in sweep.curves if curve.quantity is Quantity.RMSE]
     wanted: dict[tuple[str, int], Cell] = {}

@@ -1,8 +1,7 @@
 """Ratings built from a file of 20 million rows: time against polars' own read, memory against size.
 
-Each measurement runs in a process of its own, so that peaks of memory do not mix. Plain reads, of
-the three columns that are needed, and ours take turns. Rows come by user, as in MovieLens's files,
-or shuffled.
+Each run is a separate process, so that memory peaks do not mix. Plain reads of the three columns
+and ours alternate. Rows are sorted by user, as in MovieLens files, or shuffled.
 """
 
 import tempfile
@@ -41,7 +40,7 @@ print(json.dumps({{"seconds": seconds, "megabytes": (most - base) / 1e6, "size":
 
 
 def run() -> list[Row]:
-    """Return for each format the best times of interleaved rounds, and their ratios."""
+    """Best times of interleaved rounds for each format, and their ratios."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         count = int(python(_MAKE.format(size=SIZE, folder=folder)))

@@ -1,7 +1,7 @@
 """Top ten for every user of MovieLens-1M at k = 20, against a loop over users in numpy.
 
-Both end with the same table: user, item, score, rank. Best of several interleaved rounds. Without
-MovieLens-1M in TACITURN_DATA, on synthetic ratings of its size.
+Both produce the same table: user, item, score, rank. Best of several interleaved rounds. Without
+MovieLens-1M in TACITURN_DATA, synthetic ratings of its size are used.
 """
 
 import tempfile
@@ -24,7 +24,7 @@ ROUNDS = 7
 
 
 def run() -> list[dict[str, object]]:
-    """Return seconds for all users, and how many times faster taciturn is."""
+    """Seconds for all users, and the speed-up of taciturn."""
     ratings, source = ratings_at_hand()
     with tempfile.TemporaryDirectory() as folder:
         train(

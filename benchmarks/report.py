@@ -1,4 +1,4 @@
-"""One report of a run: the machine, what was asked and found, and every table."""
+"""Report of a run: the machine, requirements and results, and every table."""
 
 import json
 import os
@@ -27,14 +27,14 @@ class Bar:
 
     @classmethod
     def at_most(cls, name: str, found: object, bound: float) -> "Bar":
-        """Return a bar that a number must not exceed."""
+        """Bar that a number must not exceed."""
         number = float(str(found))
         return cls(name, number, round(bound, 3), number <= bound)
 
 
 @dataclass(frozen=True)
 class Section:
-    """One benchmark: its name, its title and what it is about, rows, and bars."""
+    """One benchmark: name, title, description, rows and bars."""
 
     name: str
     title: str
@@ -87,10 +87,10 @@ def write(folder: Path, sections: list[Section], about: Row) -> None:
         for bar in section.bars
     ]
     if bars:
-        parts += ["## What is asked", _table(bars)]
+        parts += ["## Requirements", _table(bars)]
     for section in sections:
         parts += [f"## {section.name}: {section.title}", section.about]
-        # Rows of the same columns are one table.
+        # Consecutive rows with the same columns form one table.
         columns = list(dict.fromkeys(tuple(row) for row in section.rows))
         parts += [_table([row for row in section.rows if tuple(row) == each]) for each in columns]
     (folder / "report.md").write_text("\n\n".join(part for part in parts if part) + "\n")

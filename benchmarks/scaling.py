@@ -1,7 +1,7 @@
 """Time and memory of `als` at ε = 1 with 8 factors, by unit and by the number of ratings.
 
-On synthetic ratings, each size in a process of its own. Draws results/scaling.svg. All of it takes
-about an hour; TACITURN_SCALING_UNITS and TACITURN_SCALING_SIZES choose a part.
+Synthetic ratings; each size runs in a separate process. Draws results/scaling.svg. The full
+benchmark takes about an hour; TACITURN_SCALING_UNITS and TACITURN_SCALING_SIZES select a part.
 """
 
 import json
@@ -36,14 +36,14 @@ print(json.dumps({"ratings": len(ratings), "seconds": seconds, "peak": peak()}))
 
 
 def run() -> list[Row]:
-    """Return seconds, seconds for each million ratings, and bytes at the peak for each rating."""
+    """Seconds, seconds per million ratings, and peak bytes per rating."""
     rows = [_row(unit, size) for unit in UNITS for size in SIZES]
     DRAWING.write_bytes(saved(draw(rows), "svg"))
     return rows
 
 
 def draw(rows: list[Row]) -> Any:
-    """Return time and memory against the number of ratings; what grows in proportion is dotted."""
+    """Time and memory against the number of ratings; dotted lines are proportional to it."""
     drawing = canvas(9, 4)
     for place, (name, factor, label) in enumerate(
         (("seconds", 1, "seconds"), ("peak_mb", 1000, "GB at the peak")), start=1
@@ -74,5 +74,5 @@ def _row(unit: str, size: str) -> Row:
         "peak_mb": round(found["peak"] / 1e6),
         "peak_bytes_per_rating": round(found["peak"] / ratings),
     }
-    print(json.dumps(row), file=sys.stderr, flush=True)  # the whole takes long
+    print(json.dumps(row), file=sys.stderr, flush=True)  # progress: the full benchmark takes long
     return row

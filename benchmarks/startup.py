@@ -1,6 +1,6 @@
-"""Seconds that commands and imports take to start, beside `python` alone.
+"""Start-up time of commands and imports, compared with `python` alone.
 
-Best of several interleaved rounds, each in a process of its own, files in the system's cache.
+Best of several interleaved rounds, each in a separate process, with a warm file cache.
 """
 
 import subprocess
@@ -21,7 +21,7 @@ BARS = {"import taciturn": 0.25, "taciturn --help": 0.3}
 
 
 def run() -> list[Row]:
-    """Return seconds of each, and those beyond python's own."""
+    """Seconds of each, and in addition to Python's own."""
     best = best_of({name: _command(name) for name in COMMANDS}, rounds=15)
     return [
         {"what": name, "s": round(time, 3), "beyond_python_s": round(time - best["python"], 3)}
@@ -30,7 +30,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Maxima for starting."""
+    """Maxima for start-up."""
     return [
         Bar.at_most(f"{row['what']}, seconds", row["s"], BARS[str(row["what"])])
         for row in rows

@@ -1,10 +1,10 @@
 """Stopping rules against the paper's numbers of iterations.
 
-Trains as the paper did, well beyond its own numbers of iterations, on MovieLens-1M and the Netflix
-slice if they are in TACITURN_DATA, and asks rules of several kinds when they would have stopped.
-`error` is the root-mean-square of the logarithm of the ratio to the paper's number, which is the
-mean of figures 4 or 5 and of the two sweeps at the same configuration. Takes some ten minutes; the
-trainings are kept in the cache.
+Trains with the paper's settings, well beyond its numbers of iterations, on MovieLens-1M and the
+Netflix slice if they are in TACITURN_DATA, and computes when stopping rules of several kinds would
+have stopped. `error` is the root mean square of the logarithm of the ratio to the paper's number,
+which is the mean of figures 4 or 5 and of the two sweeps at the same configuration. Takes about ten
+minutes; finished trainings are cached.
 """
 
 import math
@@ -26,14 +26,14 @@ Errors = npt.NDArray[np.float64]
 Rule = Callable[[Errors, float, int], bool]
 
 BEYOND = 1.6
-"""Trainings are so many times as long as the paper's."""
+"""Length of a training, as a multiple of the paper's number of iterations."""
 
 TOLERANCES = (0.0, 1e-6, 5e-6, 1e-5, 2e-5, 5e-5, 7e-5, 1e-4, 2e-4, 5e-4, 1e-3)
 PATIENCES = (1, 2, 5, 10, 15, 20, 30, 50)
 
 
 def run() -> list[dict[str, object]]:
-    """Return the best two of each kind of rule, with when they would have stopped."""
+    """Best two rules of each kind, with the iterations at which they stop."""
     wanted: dict[Cell, float] = {}
     for number in (4, 5):
         wanted |= dict(_targets(number))
@@ -66,13 +66,13 @@ def run() -> list[dict[str, object]]:
 
 
 def _targets(number: int) -> Iterator[tuple[Cell, float]]:
-    """Yield trainings that go beyond the paper's, with its number of iterations."""
+    """Trainings that are longer than the paper's, with its number of iterations."""
     for cell in cells_of(figure(number), Settings()):
         epsilon_i = cell.configuration.epsilon_i or math.nan
         if cell.held_out:
             continue
         counts = [published_iterations(figure(number), "rmse", epsilon_i)]
-        if epsilon_i >= 0.2:  # the sweeps have no smaller one
+        if epsilon_i >= 0.2:  # the smallest in the sweeps
             series = f"eps_i={epsilon_i:.2f}"
             counts.append(published_iterations(figure(number + 6), series, 20))
             counts.append(published_iterations(figure(number + 18), series, 5e-4))
@@ -89,7 +89,7 @@ def _targets(number: int) -> Iterator[tuple[Cell, float]]:
 
 
 def _end(rule: Rule, errors: Errors, tolerance: float, patience: int) -> int:
-    """Return when a rule stops, a little beyond the end if it does not."""
+    """Iteration at which a rule stops; slightly beyond the end if it does not."""
     for length in range(patience + 2, errors.size + 1):
         if rule(errors[:length], tolerance, patience):
             return length

@@ -1,4 +1,4 @@
-"""Times that can be compared: contenders take turns, and the best of each counts."""
+"""Comparable times: contenders alternate, and the best time of each counts."""
 
 from collections.abc import Callable, Mapping
 from time import perf_counter
@@ -7,9 +7,9 @@ from time import perf_counter
 def best_of(
     contenders: Mapping[str, Callable[[], object]], rounds: int = 9, slow: float = 1.0
 ) -> dict[str, float]:
-    """Return the best seconds of each contender over interleaved rounds.
+    """Best time of each contender over interleaved rounds, in seconds.
 
-    One that takes more than `slow` seconds runs in the first two rounds only.
+    A contender that takes more than `slow` seconds runs in the first two rounds only.
     """
     best = dict.fromkeys(contenders, float("inf"))
     for number in range(rounds):

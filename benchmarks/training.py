@@ -1,9 +1,9 @@
 """One noised iteration of the paper's algorithm on MovieLens-1M, in milliseconds.
 
-`p100` is what the paper reports for its graphics card (figure 16); `scipy` the same iteration with
-sparse matrices and numpy's noise; `torch` with dense matrices as the paper ran it, where torch is
-installed. Best of several interleaved rounds. Without MovieLens-1M in TACITURN_DATA, on synthetic
-ratings of its size, where the paper's times are only a guide.
+`p100` is the paper's time on its GPU (figure 16). `scipy` is the same iteration with sparse
+matrices and NumPy's noise; `torch` uses dense matrices as in the paper, if torch is installed. Best
+of several interleaved rounds. Without MovieLens-1M in TACITURN_DATA, synthetic ratings of its size
+are used, and the paper's times are only a rough guide.
 """
 
 import importlib.util
@@ -30,11 +30,11 @@ P100 = {
     128: 10.275, 192: 13.813, 256: 17.184, 320: 20.927, 512: 32.564,
 }  # fmt: skip
 ROUNDS = 15
-SLOW_SECONDS = 0.2  # all of our own take less, and so as many turns as they can get
+SLOW_SECONDS = 0.2  # all of our own are faster and run in every round
 
 
 def run() -> list[dict[str, object]]:
-    """Return the times for each number of factors, and how many times faster taciturn is."""
+    """Times for each number of factors, and the speed-up of taciturn."""
     ratings, source = ratings_at_hand()
     rows: list[dict[str, object]] = []
     for factors, p100 in P100.items():
@@ -61,7 +61,7 @@ def run() -> list[dict[str, object]]:
 
 
 def ratings_at_hand() -> tuple[Ratings, str]:
-    """Return MovieLens-1M if it is here, or synthetic ratings of its size."""
+    """MovieLens-1M if available, otherwise synthetic ratings of its size."""
     try:
         return load("ml-1m"), "ml-1m"
     except TaciturnError:
@@ -69,7 +69,7 @@ def ratings_at_hand() -> tuple[Ratings, str]:
 
 
 def paper_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
-    """The first iteration of the paper's algorithm, to be repeated up to 1,000 times."""
+    """First iteration of the paper's algorithm; it can be repeated up to 1,000 times."""
     solver = PaperSolver(factors=factors, epsilon_i=0.5, iterations=1000)
     algorithm = PaperAlgorithm(solver, PublicFacts.of(ratings, Unit.VALUE))
     scheduled = scheduled_queries(algorithm)
@@ -89,7 +89,7 @@ def paper_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
 
 
 def scipy_iteration(ratings: Ratings, factors: int) -> Callable[[], None]:
-    """Return the same iteration with scipy's sparse matrices and numpy's noise."""
+    """The same iteration with scipy's sparse matrices and NumPy's noise."""
     side = ratings.by_item
     items = np.repeat(np.arange(side.starts.size - 1), np.diff(side.starts))
     users, values = side.columns, ratings.scale.decode(side.codes)
@@ -115,14 +115,14 @@ def _torch(ratings: Ratings, factors: int) -> Callable[[], None]:
 
     side = ratings.by_item
     items = np.repeat(np.arange(side.starts.size - 1), np.diff(side.starts))
-    table, mask = torch.zeros(ratings.shape[::-1]), torch.zeros(ratings.shape[::-1])
+    table, pattern = torch.zeros(ratings.shape[::-1]), torch.zeros(ratings.shape[::-1])
     places = torch.from_numpy(items), torch.from_numpy(side.columns.astype(np.int64))
     table[places] = torch.from_numpy(ratings.scale.decode(side.codes))
-    mask[places] = 1
+    pattern[places] = 1
     x, theta = (torch.randn(n, factors) / factors**0.5 for n in ratings.shape[::-1])
 
     def iterate() -> None:
-        errors = mask * (x @ theta.T) - table
+        errors = pattern * (x @ theta.T) - table
         gradient_x = errors @ theta
         gradient_theta = errors.T @ x + 20 * torch.randn(theta.shape)
         _ = x - 5e-4 * gradient_x, theta - 5e-4 * gradient_theta

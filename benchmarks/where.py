@@ -1,8 +1,8 @@
 """Where the time of a training goes: kernels, noise, and the rest.
 
-Percent of the time of all threads, by what they did; `rest` is NumPy, scipy and Python, mostly on
-one thread while the others wait. On synthetic ratings at ε = 1, each training in a process of its
-own. All of it takes hours; TACITURN_WHERE_SIZES and TACITURN_WHERE_SOLVERS choose a part.
+Percentages of the time of all threads. `rest` is NumPy, scipy and Python, mostly on one thread
+while the others wait. Synthetic ratings at ε = 1; each training runs in a separate process. The
+full benchmark takes hours; TACITURN_WHERE_SIZES and TACITURN_WHERE_SOLVERS select a part.
 """
 
 import json
@@ -59,7 +59,7 @@ print(json.dumps({"seconds": seconds, "threads": thread_count(None), "spent": sp
 
 
 def run() -> list[Row]:
-    """Return seconds and percentages of each solver at each size."""
+    """Seconds and percentages of each solver at each size."""
     return [_row(solver, size) for size in SIZES for solver in SOLVERS]
 
 
@@ -77,5 +77,5 @@ def _row(solver: str, size: str) -> Row:
         ),
         "rest_percent": round(100 - sum(parts.values())),
     }
-    print(json.dumps(row), file=sys.stderr, flush=True)  # the whole takes long
+    print(json.dumps(row), file=sys.stderr, flush=True)  # progress: the full benchmark takes long
     return row

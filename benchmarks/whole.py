@@ -1,10 +1,10 @@
-"""The whole way with many ratings: make, write, read, train, release, ask.
+"""End-to-end run with many ratings: generate, write, read, train, release, recommend.
 
-Synthetic ratings; if TACITURN_WHOLE_SIZE does not say otherwise, about 100 million of 480,000
-people and 17,770 items, as many as in the Netflix Prize, which takes most of an hour. `als` with
-its defaults at ε = 1 under each unit, by the command line as an owner would. Every step is a
-process of its own; `peak_gb` is the most memory it had, `times_size` what reading took beyond the
-imports.
+Synthetic ratings of the size set by TACITURN_WHOLE_SIZE. The default is that of the Netflix Prize,
+about 100 million ratings of 480,000 users and 17,770 items, and takes most of an hour. `als` is
+trained with its defaults at ε = 1 under each unit, through the command line. Every step is a
+separate process. `peak_gb` is its peak memory; `times_size` is the memory of reading, without
+imports, relative to the size of the ratings.
 """
 
 import json
@@ -46,7 +46,7 @@ print(json.dumps({"seconds": perf_counter() - start, "peak": peak(), "size": rat
 
 
 def run() -> list[Row]:
-    """Return seconds and memory of each step."""
+    """Seconds and memory of each step."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         source, mine = Path(folder) / "ratings.parquet", Path(folder) / "mine.csv"
@@ -74,7 +74,7 @@ def run() -> list[Row]:
 
 
 def bars(rows: list[Row]) -> list[Bar]:
-    """Maxima for the whole way."""
+    """Maxima for the end-to-end run."""
     found: list[Bar] = []
     if SIZE != "100m":
         return found
@@ -90,5 +90,5 @@ def bars(rows: list[Row]) -> list[Bar]:
 
 def _row(step: str, seconds: float, peak: int, **more: object) -> Row:
     row: Row = {"step": step, "seconds": round(seconds, 2), "peak_gb": round(peak / 1e9, 2)} | more
-    print(json.dumps(row), file=sys.stderr, flush=True)  # the whole takes long
+    print(json.dumps(row), file=sys.stderr, flush=True)  # progress: the full benchmark takes long
     return row

@@ -5,7 +5,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-// Functions written in intrinsics: all extensions that best_instruction_set() asks for.
+// Functions written in intrinsics: all extensions that best_instruction_set() checks for.
 #define TACITURN_AVX512 \
   __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512ifma,avx512vnni")))
 

@@ -1,4 +1,4 @@
-// From columns as they come to columns as they are kept: codes for ratings, indices for ids.
+// Converts input columns to stored columns: ratings to codes, ids to indices.
 #pragma once
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 
 namespace taciturn {
 
-// A scale from low to high; with an inverse step above 0, ratings are coded by their step.
+// Rating scale. If the inverse step is positive, the code of a rating is its number of steps above low.
 struct Steps {
   double low;
   double high;
   double inverse_step;
-  double tolerance;  // how far from a step a rating may lie, in steps
+  double tolerance;  // maximum distance of a rating from a step, in steps
 };
 
-// Writes the codes of ratings and which were not on the scale: those get the nearest code, NaN the
-// lowest.
+// Writes the codes of ratings, and marks ratings that are not on the scale. Those get the nearest code;
+// NaN gets the lowest.
 template <typename Code>
 void encode(std::span<const double> values, Steps scale, std::span<Code> codes,
             std::span<bool> outside) {
@@ -47,7 +47,7 @@ std::size_t checked_place(Id id, std::int64_t low, std::size_t size) {
   return place;
 }
 
-// Marks which of the numbers low, low + 1, … occur.
+// Sets present[id − low] for each id.
 template <typename Id>
 void mark(std::span<const Id> ids, std::int64_t low, std::span<bool> present) {
   for (const Id id : ids) present[checked_place(id, low, present.size())] = true;

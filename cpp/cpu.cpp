@@ -4,9 +4,9 @@ namespace taciturn {
 
 namespace {
 
-InstructionSet ask() noexcept {
+InstructionSet detect() noexcept {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-  // IFMA brings the 52-bit multiply, VNNI the sums of 16-bit products that the kernels build on.
+  // The kernels use the 52-bit multiplication of IFMA and the sums of 16-bit products of VNNI.
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512vnni")) {
@@ -19,7 +19,7 @@ InstructionSet ask() noexcept {
 }  // namespace
 
 InstructionSet best_instruction_set() noexcept {
-  static const InstructionSet best = ask();
+  static const InstructionSet best = detect();
   return best;
 }
 

@@ -1,4 +1,4 @@
-// Which instructions the processor running us has; asked once, at run time.
+// Instruction set of the processor, detected once at run time.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@ namespace taciturn {
 
 enum class InstructionSet { portable, avx512 };
 
-// The best set that both this build and this processor know.
+// Best instruction set that both this build and the processor support.
 InstructionSet best_instruction_set() noexcept;
 
 std::string_view name(InstructionSet set) noexcept;

@@ -10,7 +10,7 @@ namespace taciturn {
 
 namespace {
 
-void error_sums_portable(const ErrorPass& pass, const Side& rows, const Side& columns,
+void error_sums_portable(const ErrorPass& pass, const Axis& rows, const Axis& columns,
                             std::size_t begin, std::size_t end, const ErrorOutput& out) {
   const std::size_t width = out.width;
   for (std::size_t row = begin; row < end; ++row) {
@@ -34,10 +34,10 @@ void error_sums_portable(const ErrorPass& pass, const Side& rows, const Side& co
 
 std::int64_t ErrorPass::largest() const noexcept {
   const auto unclipped = std::max(std::int64_t{ceiling} - lowest, std::int64_t{highest} - floor);
-  return std::min(std::int64_t{limit}, unclipped);
+  return std::min(std::int64_t{threshold}, unclipped);
 }
 
-void error_sums(const ErrorPass& pass, const Side& rows, const Side& columns, std::size_t begin,
+void error_sums(const ErrorPass& pass, const Axis& rows, const Axis& columns, std::size_t begin,
                    std::size_t end, const ErrorOutput& out, InstructionSet set) {
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) {

@@ -11,7 +11,7 @@ namespace taciturn {
 
 // Users or items, one row each. The prediction of a rating, in grid steps, is
 // (base + base') + (scale · scale') · ⟨features, features'⟩ in floats.
-struct Side {
+struct Axis {
   const std::int16_t* features;  // rows × stride; the norm of a row is at most ErrorPass::norm
   const float* lines;            // rows × 2: base, scale
   std::size_t rows;
@@ -19,13 +19,13 @@ struct Side {
 
 struct ErrorPass {
   const std::int64_t* starts;   // compressed sparse rows
-  const std::int32_t* columns;  // rows of the column side, ascending within each row
+  const std::int32_t* columns;  // rows of the column axis, ascending within each row
   const std::int32_t* values;
   std::int32_t lowest, highest;  // values are clipped to this range
   std::int32_t floor, ceiling;   // predictions are clipped to this range and rounded
   std::size_t stride;            // a multiple of 32
   std::size_t first;             // predictions skip the columns before this one; at most 32
-  std::int32_t limit;            // prediction errors are clipped to ± limit
+  std::int32_t threshold;        // prediction errors are clipped to ± threshold
 
   static constexpr int norm = 1 << 14;
   static constexpr std::size_t stride_max = 8192;
@@ -46,13 +46,13 @@ struct ErrorOutput {
 };
 
 // Over the ratings of the rows in [begin, end), with the clipped prediction error
-// e = clip(prediction − value, ± limit):
+// e = clip(prediction − value, ± threshold):
 //   row_sums[row]       = Σ e · columns.features[column]
 //   column_sums[column] += e · rows.features[row]
 //   squares[row]        = Σ e²
 // All sums are exact, so the result depends neither on the instruction set nor on how rows are
 // divided among threads. Throws if a column index is out of range.
-void error_sums(const ErrorPass& pass, const Side& rows, const Side& columns, std::size_t begin,
+void error_sums(const ErrorPass& pass, const Axis& rows, const Axis& columns, std::size_t begin,
                    std::size_t end, const ErrorOutput& out, InstructionSet set);
 
 }  // namespace taciturn

@@ -28,8 +28,8 @@ constexpr int batch = 16;          // ratings of a row that are processed togeth
 template <int N, int Tail>
 struct Pass {
   const ErrorPass& pass;
-  const Side& rows;
-  const Side& columns;
+  const Axis& rows;
+  const Axis& columns;
   const ErrorOutput& out;
   static constexpr std::size_t short_tail = Tail % 16;
   ScratchSums scratch{columns.rows * (16 * halves() + short_tail)};
@@ -37,7 +37,7 @@ struct Pass {
   std::int32_t* const tails = column_sums + columns.rows * 16 * halves();
   const std::int16_t* const all_features = columns.features;
   const float* const all_lines = columns.lines;
-  // Largest error that 32-bit sums take. Larger ones are rare; add_large_errors() adds them.
+  // Largest error that the 32-bit sums include. Larger ones are rare; add_large_errors() adds them.
   const std::int32_t usual = static_cast<std::int32_t>(std::min<std::int64_t>(
       pass.largest(), std::max(std::int64_t{255}, std::int64_t{pass.highest} - pass.lowest)));
   static constexpr int room = N ? N : ErrorPass::stride_max / lanes;
@@ -76,10 +76,10 @@ struct Pass {
     // is added.
     Batch batches[2];
     const std::int64_t begin = entry;
-    measure(batches[0], row, own, entry, stop, squares, largest);
+    compute_errors(batches[0], row, own, entry, stop, squares, largest);
     for (int now = 0; entry < stop; now = 1 - now) {
       entry += batch;
-      if (entry < stop) measure(batches[1 - now], row, own, entry, stop, squares, largest);
+      if (entry < stop) compute_errors(batches[1 - now], row, own, entry, stop, squares, largest);
       add(batches[now], split, sum_low, sum_high);
     }
     for (std::size_t n = 0; n < count(); ++n) {
@@ -93,7 +93,7 @@ struct Pass {
   }
 
   // Computes the errors of up to 16 ratings, starting at `entry`.
-  TACITURN_AVX512 inline __attribute__((always_inline)) void measure(Batch& now, std::size_t row,
+  TACITURN_AVX512 inline __attribute__((always_inline)) void compute_errors(Batch& now, std::size_t row,
                                                                  const __m512i* own,
                                                                  std::int64_t entry,
                                                                  std::int64_t stop,
@@ -209,8 +209,8 @@ struct Pass {
     const __m512i clipped = _mm512_min_epi32(_mm512_max_epi32(value, _mm512_set1_epi32(pass.lowest)),
                                          _mm512_set1_epi32(pass.highest));
     const __m512i all = _mm512_maskz_sub_epi32(there, _mm512_cvtps_epi32(inside), clipped);
-    return _mm512_min_epi32(_mm512_max_epi32(all, _mm512_set1_epi32(-pass.limit)),
-                            _mm512_set1_epi32(pass.limit));
+    return _mm512_min_epi32(_mm512_max_epi32(all, _mm512_set1_epi32(-pass.threshold)),
+                            _mm512_set1_epi32(pass.threshold));
   }
 
   // Adds error × the row's features to the sums of a column.
@@ -301,15 +301,15 @@ struct Pass {
     std::vector<std::int64_t> places(pass.starts + begin, pass.starts + end);
     for (std::size_t top = begin, bottom; top < end; top = bottom) {
       bottom = safe_rows(top, end);
-      for (std::size_t limit = tile; limit < columns.rows + tile; limit += tile) {
+      for (std::size_t edge = tile; edge < columns.rows + tile; edge += tile) {
         for (std::size_t row = top; row < bottom; ++row) {
           std::int64_t& place = places[row - begin];
           const std::int64_t last = pass.starts[row + 1];
           const std::int64_t stop =
-              limit >= columns.rows
+              edge >= columns.rows
                   ? last
                   : std::lower_bound(pass.columns + place, pass.columns + last,
-                                     static_cast<std::int32_t>(limit)) -
+                                     static_cast<std::int32_t>(edge)) -
                         pass.columns;
           for (; place < stop; place = std::min(stop, place + safe)) {
             segment(row, place, std::min(stop, place + safe));
@@ -322,7 +322,7 @@ struct Pass {
 };
 
 template <int N>
-void pass_vectors(const ErrorPass& pass, const Side& rows, const Side& columns, std::size_t begin,
+void pass_vectors(const ErrorPass& pass, const Axis& rows, const Axis& columns, std::size_t begin,
                   std::size_t end, const ErrorOutput& out) {
   const std::size_t last = out.width - (pass.stride - lanes);  // columns in the last vector
   if (last <= 16) return Pass<N, 0>{pass, rows, columns, out}.run(begin, end);
@@ -333,7 +333,7 @@ void pass_vectors(const ErrorPass& pass, const Side& rows, const Side& columns, 
 
 }  // namespace
 
-void error_sums_avx512(const ErrorPass& pass, const Side& rows, const Side& columns,
+void error_sums_avx512(const ErrorPass& pass, const Axis& rows, const Axis& columns,
                           std::size_t begin, std::size_t end, const ErrorOutput& out) {
   switch (pass.stride / lanes) {
     case 1: return pass_vectors<1>(pass, rows, columns, begin, end, out);

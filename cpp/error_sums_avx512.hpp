@@ -1,4 +1,4 @@
-// The pass of error_sums() in AVX-512 instructions.
+// AVX-512 implementation of error_sums().
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 namespace taciturn {
 
 #if defined(__x86_64__)
-// Same result as the portable pass, bit for bit.
-void error_sums_avx512(const ErrorPass& pass, const Side& rows, const Side& columns,
+// Bit-identical to the portable pass.
+void error_sums_avx512(const ErrorPass& pass, const Axis& rows, const Axis& columns,
                           std::size_t begin, std::size_t end, const ErrorOutput& out);
 #endif
 

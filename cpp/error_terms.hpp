@@ -1,4 +1,4 @@
-// The terms of one rating in the sums of prediction errors: the definition that every kernel follows.
+// Terms of one rating in the sums of prediction errors. All kernels follow this definition.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace taciturn {
 
 // Prediction of a rating, in grid steps. The sum of 16-bit products is exact.
-inline float predict(const ErrorPass& pass, const Side& rows, std::size_t row, const Side& columns,
+inline float predict(const ErrorPass& pass, const Axis& rows, std::size_t row, const Axis& columns,
                      std::size_t column, std::size_t width) {
   const std::int16_t* own = rows.features + row * pass.stride;
   const std::int16_t* other = columns.features + column * pass.stride;
@@ -22,14 +22,14 @@ inline float predict(const ErrorPass& pass, const Side& rows, std::size_t row, c
 
 // Clipped prediction error v̂ − v of a rating. A NaN prediction counts as the floor.
 inline std::int32_t clipped_error(const ErrorPass& pass, float prediction, std::int32_t value) {
-  // Adding and subtracting this rounds a float below 2^22 to a whole number, ties to even.
+  // Adding and subtracting this rounds a float below 2^22 to an integer, ties to even.
   constexpr float rounder = 0x1.8p23f;
   const auto floor = static_cast<float>(pass.floor), ceiling = static_cast<float>(pass.ceiling);
   const float raised = prediction > floor ? prediction : floor;
   const float inside = raised < ceiling ? raised : ceiling;
   const float rounded = (inside + rounder) - rounder;
   const auto whole = static_cast<std::int32_t>(rounded);
-  return std::clamp(whole - std::clamp(value, pass.lowest, pass.highest), -pass.limit, pass.limit);
+  return std::clamp(whole - std::clamp(value, pass.lowest, pass.highest), -pass.threshold, pass.threshold);
 }
 
 // Adds error × feature to the sums of a row and of a column.

@@ -1,5 +1,5 @@
-// Sums of products of features over the entries of a row, and the solution of their equations.
-// Sums are in floats for a few entries, in doubles beyond.
+// Gram matrices of the features of a row, and Cholesky factorization. Up to `chunk` entries are summed
+// in floats, and these sums in doubles.
 #pragma once
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace taciturn::gram {
 
 constexpr std::size_t chunk = 64;     // entries summed in floats
-constexpr std::size_t tile_rows = 8;  // a tile of the sums is so many rows of a few lanes
+constexpr std::size_t tile_rows = 8;  // rows in a tile of the sums; its columns are one to three vectors
 
-// Adds Σ_e panel[e, a] · panel[e, b] to sums[a, b] for a tile of `Wide` lanes beginning at (a, b).
+// Adds Σ_e panel[e, a] · panel[e, b] to sums[a, b] for a tile of `Wide` vectors that starts at (a, b).
 template <std::size_t Wide>
 inline __attribute__((always_inline)) void add_tile(const float* panel, std::size_t entries,
                                                     std::size_t width, std::size_t a,
@@ -51,7 +51,7 @@ inline __attribute__((always_inline)) void add_products(const float* panel, std:
 }
 
 // Adds the products of the entries [first, last). fill(entry, line) writes the features of an entry;
-// `panel` has room for `chunk` lines of `width` floats.
+// `panel` holds `chunk` lines of `width` floats.
 template <typename Fill>
 inline __attribute__((always_inline)) void add_entries(std::int64_t first, std::int64_t last,
                                                        std::size_t width, std::size_t features,
@@ -65,7 +65,7 @@ inline __attribute__((always_inline)) void add_entries(std::int64_t first, std::
   }
 }
 
-// ⟨a, b⟩ of n numbers, in eight sums: one would wait for itself.
+// Inner product ⟨a, b⟩ of length n. Eight partial sums hide the latency of additions.
 inline __attribute__((always_inline)) double dot(const double* a, const double* b, std::size_t n) {
   double parts[8] = {};
   std::size_t i = 0;
@@ -78,7 +78,7 @@ inline __attribute__((always_inline)) double dot(const double* a, const double* 
   return sum;
 }
 
-// Subtracts the multiples of `Count` pivot rows, from first on, that clear their columns in a row.
+// Subtracts multiples of `Count` pivot rows, starting at `first`, from a row to clear column `at`.
 template <std::size_t Count>
 inline __attribute__((always_inline)) void subtract(const double* rows, std::size_t first,
                                                     std::size_t width, std::size_t stride,
@@ -97,9 +97,9 @@ inline __attribute__((always_inline)) void subtract(const double* rows, std::siz
 }
 
 // Turns the first n rows of (S | R), S symmetric with its upper triangle given, into (U | U⁻ᵀR)
-// with S = UᵀU; `width` numbers of a row, `stride` apart, of which those before the diagonal are
-// left alone. Rows below are changed by several pivots at once, so that they are read less often.
-// Returns whether S is positive definite; if not, it stops.
+// with S = UᵀU. Rows have `width` columns and are `stride` apart; entries below the diagonal are not
+// changed. Several pivots are applied to the rows below at once, so that those are read less often.
+// Returns false, with the rows in an undefined state, if S is not positive definite.
 inline __attribute__((always_inline)) bool eliminate(double* rows, std::size_t n,
                                                      std::size_t width, std::size_t stride) {
   constexpr std::size_t together = 8;

@@ -1,4 +1,4 @@
-// Sixteen floats that are worked on together.
+// Vector of 16 floats.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// The Python face of the compiled core; it checks shapes, releases the GIL, and has no other logic.
+// Python bindings of the compiled core. They check shapes and release the GIL, and have no other logic.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -49,14 +49,14 @@ taciturn::InstructionSet instruction_set(bool portable) {
   return portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
 }
 
-// Rows [begin, end) of compressed rows: there, and rising within the entries.
+// Throws unless rows [begin, end) of a CSR matrix exist, with ascending starts within the entries.
 void require_rows(const Vector<const std::int64_t>& starts, std::size_t begin, std::size_t end,
                   std::size_t entries) {
   require(begin <= end && end < starts.size(), "rows out of range");
   const std::int64_t* first = starts.data() + begin;
   require(*first >= 0 && std::is_sorted(first, starts.data() + end + 1) &&
               starts.data()[end] <= static_cast<std::int64_t>(entries),
-          "starts must rise within the entries");
+          "starts must be ascending and within the entries");
 }
 
 std::optional<std::size_t> fill(const taciturn::Ziggurat& table, Vector<const std::uint64_t> words,
@@ -86,7 +86,7 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
 
 void pack_rows(Matrix<const double> features, Vector<const double> factors,
                Matrix<std::int16_t> out, std::size_t begin, std::size_t end, bool portable) {
-  require(factors.size() == features.shape(0), "give one factor for each row");
+  require(factors.size() == features.shape(0), "pass one factor for each row");
   require(out.shape(0) == features.shape(0) && out.shape(1) >= features.shape(1),
           "features and out differ in shape");
   require(begin <= end && end <= out.shape(0), "rows out of range");
@@ -101,21 +101,21 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
 }
 
 void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-                Vector<const float> targets, Matrix<const float> partners,
-                Vector<const double> weighted, Vector<const double> fixed, Matrix<float> out,
+                Vector<const float> targets, Matrix<const float> counterparts,
+                Vector<const double> by_count, Vector<const double> fixed, Matrix<float> out,
                 std::size_t begin, std::size_t end, bool portable) {
-  const std::size_t width = partners.shape(1);
+  const std::size_t width = counterparts.shape(1);
   require(columns.size() == targets.size(), "columns and targets differ in length");
   require(out.shape(0) + 1 == starts.size() && out.shape(1) == width,
-          "out must have a row for each row of the table and the partners' width");
-  require(weighted.size() == width && fixed.size() == width,
-          "give a regularization for each column");
-  require(width > 0, "partners have no columns");
+          "out must have one row for each row of the table, as wide as counterparts");
+  require(by_count.size() == width && fixed.size() == width,
+          "pass one regularization for each column");
+  require(width > 0, "counterparts have no columns");
   require_rows(starts, begin, end, columns.size());
   const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
-  taciturn::ridge_rows({starts.data(), columns.data(), targets.data(), partners.data(),
-                     partners.shape(0), width, weighted.data(), fixed.data()},
+  taciturn::ridge_rows({starts.data(), columns.data(), targets.data(), counterparts.data(),
+                     counterparts.shape(0), width, by_count.data(), fixed.data()},
                     begin, end, out.data(), set);
 }
 
@@ -125,11 +125,11 @@ void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t
                     Matrix<const double> precision, Matrix<const double> pull,
                     Matrix<double> means, Matrix<double> variances, Matrix<double> total,
                     std::size_t begin, std::size_t end, bool portable) {
-  const std::size_t rows = means.shape(0), unknown = means.shape(1), measured = noise.size();
-  require(table.shape(1) % 16 == 0 && design % 16 == 0 && measured <= design &&
+  const std::size_t rows = means.shape(0), unknown = means.shape(1), features = noise.size();
+  require(table.shape(1) % 16 == 0 && design % 16 == 0 && features <= design &&
               design + unknown + known.shape(1) <= table.shape(1),
-          "the table's columns do not fit the features and the design");
-  require(sums.shape(0) == rows && sums.shape(1) == measured && known.shape(0) == rows &&
+          "the columns of the table do not match the features and the design");
+  require(sums.shape(0) == rows && sums.shape(1) == features && known.shape(0) == rows &&
               pull.shape(0) == rows && pull.shape(1) == unknown &&
               precision.shape(0) == unknown && precision.shape(1) == unknown &&
               variances.shape(0) == rows && variances.shape(1) == unknown &&
@@ -140,7 +140,7 @@ void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t
   const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
   taciturn::posterior_rows({starts.data(), columns.data(), table.data(), table.shape(0),
-                         table.shape(1), measured, design, unknown, known.shape(1), sums.data(),
+                         table.shape(1), features, design, unknown, known.shape(1), sums.data(),
                          noise.data(), known.data(), precision.data(), pull.data()},
                         begin, end, {means.data(), variances.data(), total.data()}, set);
 }
@@ -148,8 +148,8 @@ void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t
 void products(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
               Matrix<const float> rows, Matrix<const float> others, Vector<float> out,
               std::size_t begin, std::size_t end) {
-  require(rows.shape(1) == others.shape(1), "both sides must have the same width");
-  require(starts.size() == rows.shape(0) + 1, "give a row for each row of the table");
+  require(rows.shape(1) == others.shape(1), "rows and others differ in width");
+  require(starts.size() == rows.shape(0) + 1, "starts must have one entry more than there are rows");
   require(out.size() == columns.size(), "columns and out differ in length");
   require_rows(starts, begin, end, columns.size());
   nb::gil_scoped_release released;
@@ -169,7 +169,7 @@ void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> 
   require(items.shape(0) == users.shape(0) && scores.shape(0) == users.shape(0) &&
               items.shape(1) == scores.shape(1) && items.shape(1) > 0,
           "users and results differ in length");
-  require(starts.size() == users.shape(0) + 1, "give one row of excluded items for each user");
+  require(starts.size() == users.shape(0) + 1, "pass one row of excluded items for each user");
   require_rows(starts, begin, end, excluded.size());
   const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
@@ -178,29 +178,29 @@ void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> 
                scores.data(), set);
 }
 
-// One side of the factorization, its arrays of one length.
-taciturn::Side side(const Matrix<const std::int16_t>& features, const Matrix<const float>& lines) {
+// Features and lines of one axis.
+taciturn::Axis axis(const Matrix<const std::int16_t>& features, const Matrix<const float>& lines) {
   require(features.shape(0) == lines.shape(0) && lines.shape(1) == 2,
           "features and lines differ in length");
   return {features.data(), lines.data(), features.shape(0)};
 }
 
 void error_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-                   Vector<const std::int32_t> values, std::array<std::int32_t, 2> value_range,
-                   std::array<std::int32_t, 2> prediction_range, std::size_t first,
-                   std::int32_t limit, Matrix<const std::int16_t> row_features, Matrix<const float> row_lines,
-                   Matrix<const std::int16_t> column_features, Matrix<const float> column_lines,
-                   Matrix<std::int64_t> row_sums, Matrix<std::int64_t> column_sums,
-                   Vector<std::int64_t> squares, std::size_t begin, std::size_t end,
-                   bool portable) {
+                Vector<const std::int32_t> values, std::array<std::int32_t, 2> value_range,
+                std::array<std::int32_t, 2> prediction_range, std::size_t first,
+                std::int32_t threshold, Matrix<const std::int16_t> row_features,
+                Matrix<const float> row_lines, Matrix<const std::int16_t> column_features,
+                Matrix<const float> column_lines, Matrix<std::int64_t> row_sums,
+                Matrix<std::int64_t> column_sums, Vector<std::int64_t> squares, std::size_t begin,
+                std::size_t end, bool portable) {
   const std::size_t stride = row_features.shape(1), width = row_sums.shape(1);
-  const auto rows = side(row_features, row_lines);
-  const auto others = side(column_features, column_lines);
+  const auto rows = axis(row_features, row_lines);
+  const auto others = axis(column_features, column_lines);
   require(columns.size() == values.size(), "columns and values differ in length");
   require(rows.rows + 1 == starts.size(), "starts must have one entry more than there are rows");
   require(stride > 0 && stride % 32 == 0 && stride <= taciturn::ErrorPass::stride_max,
           "features must be padded to a multiple of 32 columns");
-  require(first <= std::min<std::size_t>(32, width), "too many columns left out of the prediction");
+  require(first <= std::min<std::size_t>(32, width), "predictions skip too many columns");
   require(column_features.shape(1) == stride && column_sums.shape(1) == width && width <= stride &&
               stride - width < 32,
           "features and sums differ in width");
@@ -212,15 +212,15 @@ void error_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
   const taciturn::ErrorPass pass{starts.data(),       columns.data(),      values.data(),
                               value_range[0],      value_range[1],      prediction_range[0],
                               prediction_range[1], stride,              first,
-                              limit};
-  require(limit > 0, "the clipping threshold must be positive");
+                              threshold};
+  require(threshold > 0, "the clipping threshold must be positive");
   require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
   constexpr std::int32_t most = 1 << 30;
-  require(-most <= pass.lowest && pass.highest <= most, "values lie too far from zero");
+  require(-most <= pass.lowest && pass.highest <= most, "the range of values is too far from zero");
   require(pass.largest() <= taciturn::ErrorPass::error_max, "a prediction error could exceed 15 bits");
   require(std::max(-std::int64_t{pass.floor}, std::int64_t{pass.ceiling}) <=
               taciturn::ErrorPass::prediction_max,
-          "predictions lie too far from zero");
+          "the range of predictions is too far from zero");
   nb::gil_scoped_release released;
   taciturn::error_sums(pass, rows, others, begin, end,
                        {width, row_sums.data(), column_sums.data(), squares.data()}, set);
@@ -237,7 +237,7 @@ void count_keys(Vector<const std::int32_t> keys, Vector<std::int64_t> counts) {
 }
 
 template <typename Value>
-taciturn::Filing<Value> filing(const Vector<std::int64_t>& next, const Vector<std::int32_t>& columns,
+taciturn::RowWriter<Value> row_writer(const Vector<std::int64_t>& next, const Vector<std::int32_t>& columns,
                             const Vector<Value>& values) {
   require(columns.size() == values.size(), "columns and values differ in length");
   return {span(next), span(columns), span(values)};
@@ -248,7 +248,7 @@ void group(Vector<const std::int32_t> rows, Vector<const std::int32_t> columns,
            Vector<const Value> values, Vector<std::int64_t> next,
            Vector<std::int32_t> out_columns, Vector<Value> out_values) {
   require(rows.size() == columns.size() && rows.size() == values.size(), "triples differ in length");
-  const auto out = filing(next, out_columns, out_values);
+  const auto out = row_writer(next, out_columns, out_values);
   nb::gil_scoped_release released;
   taciturn::group<Value>(span(rows), span(columns), span(values), out);
 }
@@ -260,7 +260,7 @@ void transpose(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
                Vector<Value> out_values) {
   require(columns.size() == values.size(), "columns and values differ in length");
   require_rows(starts, begin, end, columns.size());
-  const auto out = filing(next, out_columns, out_values);
+  const auto out = row_writer(next, out_columns, out_values);
   nb::gil_scoped_release released;
   taciturn::transpose<Value>(span(starts), span(columns), span(values), begin, end, out);
 }
@@ -279,7 +279,7 @@ template <typename Code>
 void bind_encode(nb::module_& module) {
   module.def("encode", &encode<Code>, "values"_a, "low"_a, "high"_a, "inverse_step"_a,
              "tolerance"_a, "codes"_a.noconvert(), "outside"_a.noconvert(),
-             "Code ratings on a scale, and tell which were not on it.");
+             "Encode ratings, and mark those that are not on the scale.");
 }
 
 template <typename Id>
@@ -299,34 +299,35 @@ void look_up(Vector<const Id> ids, std::int64_t low, Vector<const std::int32_t> 
 template <typename Id>
 void bind_ids(nb::module_& module) {
   module.def("mark", &mark<Id>, "ids"_a.noconvert(), "low"_a, "present"_a.noconvert(),
-             "Mark which numbers occur.");
+             "Set present[id - low] for each id.");
   module.def("look_up", &look_up<Id>, "ids"_a.noconvert(), "low"_a, "table"_a,
-             "out"_a.noconvert(), "Look numbers up in a table.");
+             "out"_a.noconvert(), "Write table[id - low] for each id.");
 }
 
 template <typename Value>
 void bind_csr(nb::module_& module) {
   module.def("group", &group<Value>, "rows"_a, "columns"_a, "values"_a, "places"_a.noconvert(),
-             "out_columns"_a.noconvert(), "out_values"_a.noconvert(), "File triples by row.");
+             "out_columns"_a.noconvert(), "out_values"_a.noconvert(),
+             "Group (row, column, value) triples by row.");
   module.def("transpose", &transpose<Value>, "starts"_a, "columns"_a, "values"_a, "begin"_a,
              "end"_a, "places"_a.noconvert(), "out_columns"_a.noconvert(),
-             "out_values"_a.noconvert(), "File rows of a table in its transpose.");
+             "out_values"_a.noconvert(), "Append rows of a matrix to its transpose.");
 }
 
 }  // namespace
 
 NB_MODULE(_core, module) {
   module.doc() = "Compiled kernels of Taciturn.";
-  module.def("compiler", &compiler, "The compiler that built the core.");
+  module.def("compiler", &compiler, "Compiler that built the core.");
   module.def(
       "instruction_set", [] { return std::string(taciturn::name(taciturn::best_instruction_set())); },
-      "The instruction set that the kernels use on this processor.");
+      "Instruction set that the kernels use on this processor.");
 
   nb::class_<taciturn::Ziggurat>(module, "Ziggurat",
-                              "Integers with Gaussian probabilities; see cpp/ziggurat.hpp.")
+                              "Discrete Gaussian sampler; see cpp/ziggurat.hpp.")
       .def(nb::init<double>(), "sigma"_a)
       .def("fill", &fill, "words"_a, "out"_a.noconvert(), "portable"_a = false,
-           "Draw integers from uniform words; returns the words used, or None if too few.")
+           "Draw integers from uniform words. Returns the number of words used; None if too few.")
       .def_ro("sigma", &taciturn::Ziggurat::sigma)
       .def_ro("width", &taciturn::Ziggurat::width)
       .def_ro("inside", &taciturn::Ziggurat::inside)
@@ -336,31 +337,31 @@ NB_MODULE(_core, module) {
       .def_ro("tail_cell", &taciturn::Ziggurat::tail_cell);
   module.attr("SIGMA_MIN") = taciturn::Ziggurat::sigma_min;
   module.attr("SIGMA_MAX") = taciturn::Ziggurat::sigma_max;
-  module.def("exp_minus", &taciturn::exp_minus, "w"_a, "exp(-w), with the same bits everywhere.");
+  module.def("exp_minus", &taciturn::exp_minus, "w"_a, "exp(-w), with the same bits on every machine.");
   module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
              "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Exact integer sums of value times feature by row.");
 
   module.def("error_sums", &error_sums, "starts"_a, "columns"_a, "values"_a,
-             "value_range"_a, "prediction_range"_a, "first"_a, "limit"_a, "row_features"_a,
+             "value_range"_a, "prediction_range"_a, "first"_a, "threshold"_a, "row_features"_a,
              "row_lines"_a, "column_features"_a, "column_lines"_a,
              "row_sums"_a.noconvert(), "column_sums"_a.noconvert(), "squares"_a.noconvert(),
              "begin"_a, "end"_a, "portable"_a = false,
              "Exact sums of prediction error times feature, by row and by column.");
   module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Round feature rows to the grid of error_sums.");
-  module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "partners"_a,
-             "weighted"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
+  module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "counterparts"_a,
+             "by_count"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Regularized least squares by row.");
   module.def("posterior_rows", &posterior_rows, "starts"_a, "columns"_a, "table"_a, "design"_a,
              "sums"_a, "noise"_a, "known"_a, "precision"_a, "pull"_a, "means"_a.noconvert(),
              "variances"_a.noconvert(), "total"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "Posterior of coefficients by row, from noisy sums.");
+             "portable"_a = false, "Posterior of each row's coefficients, given noisy sums.");
   module.def("products", &products, "starts"_a, "columns"_a, "rows"_a, "others"_a,
-             "out"_a.noconvert(), "begin"_a, "end"_a, "Inner products of the rows of each pair.");
+             "out"_a.noconvert(), "begin"_a, "end"_a, "Inner product of the two rows of each pair.");
   module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
              "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "The best items of each user.");
+             "portable"_a = false, "Top-k items of each user.");
   module.attr("FEATURE_NORM") = taciturn::ErrorPass::norm;
   module.attr("PREDICTION_MAX") = taciturn::ErrorPass::prediction_max;
   module.attr("ERROR_MAX") = taciturn::ErrorPass::error_max;
@@ -371,7 +372,7 @@ NB_MODULE(_core, module) {
 #endif
 
   module.def("count_keys", &count_keys, "keys"_a, "counts"_a.noconvert(),
-             "Add the number of each key to counts.");
+             "Add the number of occurrences of each key to counts.");
   bind_encode<std::uint8_t>(module);
   bind_encode<std::uint16_t>(module);
   bind_encode<float>(module);

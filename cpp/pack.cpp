@@ -9,10 +9,10 @@ namespace taciturn {
 
 namespace {
 
-constexpr double rounder = 0x1.8p52;  // adding and subtracting it rounds to a whole number
-constexpr double huge = 1e150;        // squares of numbers below do not overflow
+constexpr double rounder = 0x1.8p52;  // adding and subtracting this rounds to an integer
+constexpr double huge = 1e150;        // squares of smaller numbers do not overflow
 
-// Σ (factor · x)²: eight sums side by side, added up as vector instructions do.
+// Σ (factor · x)², in eight partial sums that are added in the order of the vector instructions.
 double squares_portable(const double* x, std::size_t width, double factor) {
   double sums[8] = {};
   for (std::size_t k = 0; k < width; ++k) sums[k % 8] += (factor * x[k]) * (factor * x[k]);
@@ -22,9 +22,10 @@ double squares_portable(const double* x, std::size_t width, double factor) {
   return sums[0];
 }
 
-// The length of a row, or infinity if it has no finite one.
+// Norm of a row; infinity if an entry is not finite.
 template <typename Squares>
-inline __attribute__((always_inline)) double length_of(const double* row, std::size_t width, Squares sum_squares) {
+inline __attribute__((always_inline)) double norm_of(const double* row, std::size_t width,
+                                                     Squares sum_squares) {
   const double length = std::sqrt(sum_squares(row, width, 1.0));
   if (length < huge) return length;
   double largest = 0;
@@ -79,19 +80,19 @@ TACITURN_AVX512 inline std::int64_t round_avx512(const double* row, std::size_t 
 #endif
 
 template <typename Squares, typename Round>
-inline __attribute__((always_inline)) bool pack(const double* features, const double* factors, std::size_t width,
-                 std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
+inline __attribute__((always_inline)) bool pack(const double* features, const double* factors,
+                 std::size_t width, std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
                  std::int16_t* out, Squares sum_squares, Round round) {
   const std::int64_t bound = std::int64_t{norm} * norm;
   for (std::size_t row = begin; row < end; ++row) {
     const double* in = features + row * width;
     std::int16_t* packed = out + row * stride;
     for (std::size_t k = width; k < stride; ++k) packed[k] = 0;
-    const double length = length_of(in, width, sum_squares) * std::abs(factors[row]);
+    const double length = norm_of(in, width, sum_squares) * std::abs(factors[row]);
     if (!std::isfinite(length)) return false;
     const double factor = (length > 1 ? factors[row] / length : factors[row]) * norm;
     if (round(in, width, factor, packed) <= bound) continue;
-    // Rounding made the row too long: cut a little, and round towards zero instead.
+    // Rounding made the row too long: shrink it slightly and round towards zero instead.
     std::int64_t squares = 0;
     for (std::size_t k = 0; k < width; ++k) {
       packed[k] = static_cast<std::int16_t>(in[k] * factor * (1 - 0x1p-40));
@@ -103,7 +104,7 @@ inline __attribute__((always_inline)) bool pack(const double* features, const do
 }
 
 #if defined(__x86_64__)
-// In a function of its own, so that what it calls is inlined.
+// A separate function with the target attribute, so that the intrinsics are inlined.
 TACITURN_AVX512 bool pack_avx512(const double* features, const double* factors, std::size_t width,
                               std::size_t stride, std::int32_t norm, std::size_t begin,
                               std::size_t end, std::int16_t* out) {

@@ -20,12 +20,12 @@ inline void require_solution(bool found) {
 
 inline __attribute__((always_inline)) void run(const Posterior& problem, std::size_t begin,
                                                std::size_t end, const PosteriorOutput& out) {
-  const std::size_t width = problem.width, measured = problem.measured;
+  const std::size_t width = problem.width, features = problem.features;
   const std::size_t unknown = problem.unknown, design = problem.design;
-  const std::size_t wide = width + 1;          // one more column for what was released
+  const std::size_t wide = width + 1;          // one more column for the noisy sums
   const std::size_t small = 2 * unknown + 1;   // precision, pull, identity
   std::vector<float> panel(chunk * width);
-  std::vector<double> sums(design * width), system(measured * wide), inner(unknown * small);
+  std::vector<double> sums(design * width), system(features * wide), inner(unknown * small);
   for (std::size_t row = begin; row < end; ++row) {
     std::fill(inner.begin(), inner.end(), 0.0);
     for (std::size_t i = 0; i < unknown; ++i) {
@@ -41,20 +41,20 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
         const std::uint32_t column = checked_column(problem.columns[entry], problem.table_rows);
         std::copy_n(problem.table + column * width, width, line);
       };
-      add_entries(first, last, width, measured, fill, panel.data(), sums.data());
-      for (std::size_t d = 0; d < measured; ++d) {
+      add_entries(first, last, width, features, fill, panel.data(), sums.data());
+      for (std::size_t d = 0; d < features; ++d) {
         const double* from = sums.data() + d * width;
         double* line = system.data() + d * wide;
         std::copy(from + d, from + width, line + d);
         line[d] += problem.noise[d];
-        double value = problem.sums[row * measured + d];
+        double value = problem.sums[row * features + d];
         for (std::size_t c = 0; c < problem.known_count; ++c) {
           value -= problem.known[row * problem.known_count + c] * from[design + unknown + c];
         }
         line[width] = value;
       }
-      require_solution(eliminate(system.data(), measured, wide, wide));
-      for (std::size_t d = 0; d < measured; ++d) {
+      require_solution(eliminate(system.data(), features, wide, wide));
+      for (std::size_t d = 0; d < features; ++d) {
         const double* solved = system.data() + d * wide;
         for (std::size_t i = 0; i < unknown; ++i) {
           double* line = inner.data() + i * small;

@@ -8,19 +8,19 @@
 
 namespace taciturn {
 
-// A row has entries e with measured features f_e (D numbers), unknown design a_e (p numbers) and
-// known design k_e. What was released about the row is, with o_e = ⟨known[row], k_e⟩,
-//   y = Σ f_e (⟨a_e, z⟩ + o_e + error of variance 1) + noise of variances `noise`,
-// and z has the prior precision `precision`, its mean given as precision · mean. Errors of another
-// variance are the caller's to scale away: f_e by their deviation, a_e and k_e by its inverse.
+// An entry e of a row has query features f_e (D numbers), an unknown design a_e (p numbers) and a known
+// design k_e. With o_e = ⟨known[row], k_e⟩, the noisy sums that were released for the row are
+//   y = Σ f_e (⟨a_e, z⟩ + o_e + error of variance 1) + noise of variances `noise`.
+// The coefficients z have the prior precision `precision` and the prior mean precision⁻¹ · pull. For errors
+// of another variance, the caller multiplies f_e by their standard deviation and divides a_e and k_e by it.
 struct Posterior {
   const std::int64_t* starts;
   const std::int32_t* columns;
   const float* table;  // table_rows × width: features, then unknown, then known design
   std::size_t table_rows;
   std::size_t width;      // a multiple of 16
-  std::size_t measured;   // D
-  std::size_t design;     // where the design begins: D rounded up to a multiple of 16
+  std::size_t features;   // D
+  std::size_t design;     // first column of the design: D rounded up to a multiple of 16
   std::size_t unknown;    // p
   std::size_t known_count;
   const double* sums;       // rows × D: y
@@ -38,7 +38,7 @@ struct PosteriorOutput {
 
 // For each row in [begin, end): with G = Σ f fᵀ + diag(noise) and H = Σ f aᵀ, the covariance is
 // P = (Hᵀ G⁻¹ H + precision)⁻¹ and the mean P (Hᵀ G⁻¹ (y − Σ f o) + pull). Rows do not depend on
-// each other. Sums over entries are in floats for a few entries, in doubles beyond.
+// each other. For precision see gram.hpp.
 void posterior_rows(const Posterior& problem, std::size_t begin, std::size_t end,
                     const PosteriorOutput& out, InstructionSet set);
 

@@ -26,18 +26,18 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
     if (first == last) continue;
     std::fill(sums.begin(), sums.end(), 0.0);
     const auto fill = [&](std::int64_t entry, float* line) __attribute__((always_inline)) {
-      const std::uint32_t column = checked_column(problem.columns[entry], problem.partner_rows);
-      const float* partner = problem.partners + column * width;
+      const std::uint32_t column = checked_column(problem.columns[entry], problem.counterpart_rows);
+      const float* counterpart = problem.counterparts + column * width;
       line[0] = 1;
-      std::copy(partner + 1, partner + width, line + 1);
-      line[width] = problem.targets[entry] - partner[0];
+      std::copy(counterpart + 1, counterpart + width, line + 1);
+      line[width] = problem.targets[entry] - counterpart[0];
     };
     add_entries(first, last, wide, width, fill, panel.data(), sums.data());
     for (std::size_t i = 0; i < width; ++i) {
       sums[i * wide + i] +=
-          static_cast<double>(last - first) * problem.weighted[i] + problem.fixed[i];
+          static_cast<double>(last - first) * problem.by_count[i] + problem.fixed[i];
     }
-    // (S | b) becomes (U | U⁻ᵀ b). An error would depend on the ratings of a row.
+    // (S | b) becomes (U | U⁻ᵀ b). No exception here: whether it is thrown would depend on ratings.
     if (!eliminate(sums.data(), width, width + 1, wide)) continue;
     for (std::size_t i = width; i-- > 0;) {
       const double* line = sums.data() + i * wide;

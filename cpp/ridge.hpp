@@ -8,22 +8,20 @@
 
 namespace taciturn {
 
-// Each entry e of a row has a partner columns[e], whose own row (bias, factors) is given, and a target
+// Each entry e of a row has a counterpart columns[e], whose bias and factors are given, and a target
 // t_e. With features f_e = (1, factors) and y_e = t_e − bias, solves
-//   (Σ f_e f_eᵀ + n · diag(weighted) + diag(fixed)) out[row] = Σ f_e y_e
-// for each row in [begin, end), n being the number of its entries. Sums are in floats for a few
-// entries, in doubles beyond: what is added to the diagonal should be at least a millionth of the
-// sums there. A row without entries, or whose equations are not positive definite, becomes zero.
-// Rows do not depend on each other, and each is summed in its own order: the result does not depend
-// on threads.
+//   (Σ f_e f_eᵀ + n · diag(by_count) + diag(fixed)) out[row] = Σ f_e y_e
+// for each row in [begin, end), where n is its number of entries. Entries are summed in floats (see gram.hpp),
+// so the regularization should be at least a millionth of the sums on the diagonal. A row without entries, or whose equations are not positive definite, becomes zero.
+// Rows do not depend on each other, so the result does not depend on the number of threads.
 struct Ridge {
   const std::int64_t* starts;
   const std::int32_t* columns;
   const float* targets;
-  const float* partners;  // partner_rows × width
-  std::size_t partner_rows;
+  const float* counterparts;  // counterpart_rows × width
+  std::size_t counterpart_rows;
   std::size_t width;
-  const double* weighted;  // width
+  const double* by_count;  // width
   const double* fixed;     // width
 };
 

@@ -9,24 +9,24 @@
 
 namespace taciturn {
 
-// Each thread keeps the memory of a small pass for its next one, because fresh memory is slow.
-// A pass must set the sums it used back to zero.
+// Each thread reuses the memory of small passes, because fresh memory is slow. A pass must set the sums
+// that it used back to zero.
 class ScratchSums {
  public:
   explicit ScratchSums(std::size_t size) {
-    thread_local Memory kept;
+    thread_local Memory reused;
     thread_local std::size_t room = 0;
-    if (size > kept_max) {
+    if (size > reused_max) {
       own_ = zeroed(size);
       data = own_.get();
       return;
     }
     if (size > room) {
       room = 0;
-      kept = zeroed(size);
+      reused = zeroed(size);
       room = size;
     }
-    data = kept.get();
+    data = reused.get();
   }
 
   std::int32_t* data;  // aligned to 64 bytes
@@ -37,7 +37,7 @@ class ScratchSums {
   };
   using Memory = std::unique_ptr<std::int32_t, Free>;
   static constexpr std::align_val_t alignment{64};
-  static constexpr std::size_t kept_max = std::size_t{1} << 22;
+  static constexpr std::size_t reused_max = std::size_t{1} << 22;
 
   static Memory zeroed(std::size_t size) {
     Memory memory(static_cast<std::int32_t*>(::operator new(size * sizeof(std::int32_t), alignment)));

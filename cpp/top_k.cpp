@@ -18,7 +18,7 @@ namespace {
 static_assert(lanes == Catalogue::lanes);
 
 constexpr std::size_t together = 12;  // users whose scores are computed together
-constexpr std::size_t tile = 128;     // groups of items whose scores are kept at a time
+constexpr std::size_t tile = 128;     // groups of items that are scored at a time
 constexpr float worst = -std::numeric_limits<float>::infinity();
 
 struct Found {
@@ -26,13 +26,13 @@ struct Found {
   std::int32_t item;
 };
 
-// Whether one comes before the other: by score, then by index.
+// Order of results: by descending score, then by index.
 constexpr auto better = [](const Found& a, const Found& b) {
   return a.score > b.score || (a.score == b.score && a.item < b.item);
 };
 
-// The scores of `Groups` groups of items, from `group` on, for `together` users; those of the next
-// user are a tile away.
+// Scores of `Groups` groups of items, starting at `group`, for `together` users. The scores of the next
+// user follow a tile later.
 template <std::size_t Groups>
 inline __attribute__((always_inline)) void score_groups(const Catalogue& catalogue,
                                                         const float* const* users,
@@ -55,7 +55,7 @@ inline __attribute__((always_inline)) void score_groups(const Catalogue& catalog
   }
 }
 
-// The scores of the groups [first, last) of items for `together` users.
+// Scores of the groups [first, last) of items for `together` users.
 inline __attribute__((always_inline)) void score(const Catalogue& catalogue,
                                                  const float* const* users, std::size_t first,
                                                  std::size_t last, float* scores) {
@@ -65,9 +65,9 @@ inline __attribute__((always_inline)) void score(const Catalogue& catalogue,
   if (first < last) score_groups<1>(catalogue, users, first, scores);
 }
 
-// Which of 16 scores reach a bound, a bit for each.
+// Bit mask of those of 16 scores that are at least the bound.
 struct Portable {
-  static std::uint32_t reach(const float* scores, float bound) {
+  static std::uint32_t at_least(const float* scores, float bound) {
     std::uint32_t found = 0;
     for (std::size_t i = 0; i < lanes; ++i) found |= std::uint32_t{scores[i] >= bound} << i;
     return found;
@@ -76,7 +76,7 @@ struct Portable {
 
 #if defined(__x86_64__)
 struct Avx512 {
-  __attribute__((target("avx512f"))) static std::uint32_t reach(const float* scores, float bound) {
+  __attribute__((target("avx512f"))) static std::uint32_t at_least(const float* scores, float bound) {
     return _mm512_cmp_ps_mask(_mm512_loadu_ps(scores), _mm512_set1_ps(bound), _CMP_GE_OQ);
   }
 };
@@ -87,12 +87,12 @@ inline __attribute__((always_inline)) void raise(Lanes& largest, const float* sc
   largest = next > largest ? next : largest;
 }
 
-// A score that at least `count` items reach: of the largest of every 32nd item, the count-th. It
-// leaves few items to look at closely.
-inline __attribute__((always_inline)) float reached(const float* scores, std::size_t groups,
+// Lower bound of the count-th best score: items are divided into 32 classes by index, and the bound is
+// the count-th largest of their maxima. It excludes most items from further checks.
+inline __attribute__((always_inline)) float initial_bound(const float* scores, std::size_t groups,
                                                     std::size_t count) {
   if (count > 2 * lanes || groups < 4) return worst;
-  Lanes evens = Lanes{} + worst, odds = evens;  // what is not a number never enters
+  Lanes evens = Lanes{} + worst, odds = evens;  // NaN never replaces a maximum
   std::size_t group = 0;
   for (; group + 2 <= groups; group += 2) {
     raise(evens, scores + group * lanes);
@@ -106,7 +106,7 @@ inline __attribute__((always_inline)) float reached(const float* scores, std::si
   return all[count - 1];
 }
 
-// The best of one user so far, in a heap with the worst of them in front.
+// Best items of a user so far, in a heap with the worst of them in front.
 class Best {
  public:
   explicit Best(std::size_t count) : count_(count) { heap_.reserve(count); }
@@ -138,16 +138,16 @@ class Best {
   std::vector<Found> heap_;
 };
 
-// Takes what is better than the best so far from the scores of some groups of items.
+// Adds the items of some groups that are better than the worst of the best so far.
 template <typename Instructions>
 inline __attribute__((always_inline)) void take(const float* scores, std::size_t first,
                                                 std::size_t groups, std::size_t count,
                                                 Best& best) {
-  float bound = best.is_full() ? best.lowest() : reached(scores, groups, count);
+  float bound = best.is_full() ? best.lowest() : initial_bound(scores, groups, count);
   for (std::size_t group = 0; group < groups; ++group, scores += lanes) {
-    for (auto found = Instructions::reach(scores, bound); found != 0; found &= found - 1) {
+    for (auto found = Instructions::at_least(scores, bound); found != 0; found &= found - 1) {
       const auto lane = static_cast<std::size_t>(std::countr_zero(found));
-      // Once there are enough, a later item does not win by a tie.
+      // A later item does not win a tie.
       if (!(scores[lane] > (best.is_full() ? best.lowest() : worst))) continue;
       best.add({scores[lane], static_cast<std::int32_t>((first + group) * lanes + lane)});
       if (best.is_full()) bound = best.lowest();
@@ -161,14 +161,14 @@ void check(const Catalogue& catalogue, const Excluded& excluded, std::size_t beg
     const std::int32_t* first = excluded.columns + excluded.starts[user];
     const std::int32_t* last = excluded.columns + excluded.starts[user + 1];
     if (first == last) continue;
-    if (!std::is_sorted(first, last)) throw std::invalid_argument("excluded items must rise");
+    if (!std::is_sorted(first, last)) throw std::invalid_argument("excluded items must be ascending");
     if (*first < 0 || static_cast<std::size_t>(last[-1]) >= catalogue.groups * lanes) {
-      throw std::out_of_range("an excluded item is not there");
+      throw std::out_of_range("an excluded item is out of range");
     }
   }
 }
 
-// Give the worst score to a user's excluded items among the groups [group, stop).
+// Gives the worst score to a user's excluded items among the groups [group, stop).
 inline void exclude(const Excluded& excluded, std::size_t user, std::size_t group,
                     std::size_t stop, float* scores) {
   const std::int32_t* last = excluded.columns + excluded.starts[user + 1];
@@ -179,14 +179,14 @@ inline void exclude(const Excluded& excluded, std::size_t user, std::size_t grou
   for (; item != last && *item < to; ++item) scores[*item - from] = worst;
 }
 
-// Tiles of items come first, so that they are read once for many users.
+// The outer loop is over tiles of items, so that a tile is read once for many users.
 template <typename Instructions>
 inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const float* users,
                                                const Excluded& excluded, std::size_t begin,
                                                std::size_t end, std::size_t count,
                                                std::int32_t* items, float* scores) {
   check(catalogue, excluded, begin, end);
-  std::vector<float> kept(together * tile * lanes);
+  std::vector<float> tile_scores(together * tile * lanes);
   std::vector<Best> best;
   best.reserve(end - begin);
   for (std::size_t user = begin; user < end; ++user) best.emplace_back(count);
@@ -198,9 +198,9 @@ inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const
       for (std::size_t u = 0; u < together; ++u) {
         rows[u] = users + (first + std::min(u, size - 1)) * catalogue.width;
       }
-      score(catalogue, rows, group, stop, kept.data());
+      score(catalogue, rows, group, stop, tile_scores.data());
       for (std::size_t u = 0; u < size; ++u) {
-        float* row = kept.data() + u * tile * lanes;
+        float* row = tile_scores.data() + u * tile * lanes;
         exclude(excluded, first + u, group, stop, row);
         take<Instructions>(row, group, stop - group, count, best[first + u - begin]);
       }

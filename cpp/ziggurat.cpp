@@ -14,12 +14,12 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// r_1 to r_512: where the layers end, for σ = 1. The lowest layer ends at r_1 too.
+// r_1 to r_512: right ends of the layers for σ = 1. The lowest layer ends at r_1 too.
 constexpr std::array<double, Ziggurat::layers> edges = {
 #include "ziggurat_edges.inc"
 };
 
-// The area of a layer is raised by this share, more than rounding widths to integers takes away.
+// Relative increase of the area of a layer; more than rounding widths to integers takes away.
 constexpr double slack = 0x1p-14;
 constexpr double log_two = 0x1.62e42fefa39efp-1;
 
@@ -31,7 +31,7 @@ struct Proposal {
   int layer;
   bool negative;
   std::uint64_t magnitude;  // uniform in [0, width)
-  std::uint64_t fraction;   // what was cut off: below 2^52 mod width it would bias the magnitude
+  std::uint64_t fraction;   // remainder; if it is below 2^52 mod width, the magnitude would be biased
 };
 
 Proposal propose(const Ziggurat& table, std::uint64_t word) {
@@ -41,7 +41,7 @@ Proposal propose(const Ziggurat& table, std::uint64_t word) {
           static_cast<std::uint64_t>(product) & uniform_mask};
 }
 
-// Whether a proposal can be taken without looking closer.
+// Whether a proposal can be accepted without further checks.
 bool plain(const Ziggurat& table, const Proposal& p) {
   return static_cast<std::int64_t>(p.magnitude) <= table.inside[p.layer] &&
          p.fraction >= table.width[p.layer] && !(p.negative && p.magnitude == 0);
@@ -49,7 +49,7 @@ bool plain(const Ziggurat& table, const Proposal& p) {
 
 struct OutOfWords {};
 
-// The rest of the stream, for the draws that need more than one word.
+// Remaining words, for draws that need more than one.
 class Stream {
  public:
   Stream(const std::uint64_t* next, const std::uint64_t* end) : next_(next), end_(end) {}
@@ -69,7 +69,7 @@ class Stream {
     }
   }
 
-  // True with probability exp(−w), w ≥ 0; a long w is a chain of short ones.
+  // True with probability exp(−w), w ≥ 0. A w above 1 is divided into steps of 1.
   bool survives(double w) {
     for (; w > 1; w -= 1) {
       if (word() >= 0x5e2d58d8b3bcdf1aULL) return false;  // ⌊2^64/e⌋
@@ -110,9 +110,9 @@ std::optional<std::uint64_t> tail(const Ziggurat& table, Stream& stream) {
   return magnitude;
 }
 
-// A proposal whose magnitude is exactly uniform, beginning with the given word. A uniform that would
-// bias the magnitude is drawn again with the same layer and sign: a new layer here would be chosen
-// less often the more of its uniforms are turned away.
+// Proposal whose magnitude is exactly uniform, starting with the given word. A uniform that would
+// bias the magnitude is redrawn with the same layer and sign: redrawing the layer as well would make
+// layers that reject more uniforms less likely.
 Proposal propose_exactly(const Ziggurat& table, std::uint64_t word, Stream& stream) {
   for (;;) {
     const Proposal p = propose(table, word);
@@ -122,7 +122,7 @@ Proposal propose_exactly(const Ziggurat& table, std::uint64_t word, Stream& stre
   }
 }
 
-// One draw in full, beginning with the given word.
+// Complete draw, starting with the given word.
 std::int64_t draw(const Ziggurat& table, std::uint64_t word, Stream& stream) {
   for (;; word = stream.word()) {
     const Proposal p = propose_exactly(table, word, stream);
@@ -155,7 +155,7 @@ void fill_portable(const Ziggurat& table, const std::uint64_t* words, std::int64
 }
 
 #if defined(__x86_64__)
-// The same as fill_portable, eight draws at a time.
+// Same results as fill_portable, eight draws at a time.
 TACITURN_AVX512 void fill_avx512(const Ziggurat& table, const std::uint64_t* words,
                                  std::int64_t* out, std::size_t count, Pending& pending) {
   const __m512i zero = _mm512_setzero_si512();
@@ -166,7 +166,7 @@ TACITURN_AVX512 void fill_avx512(const Ziggurat& table, const std::uint64_t* wor
     const __m512i layer = _mm512_and_si512(_mm512_srli_epi64(word, uniform_bits), layer_mask);
     const __m512i width = _mm512_i64gather_epi64(layer, table.width.data(), 8);
     const __m512i inside = _mm512_i64gather_epi64(layer, table.inside.data(), 8);
-    // The multiplier reads the low 52 bits of each factor: just the uniform part of the word.
+    // The multiplication uses the low 52 bits of each factor: the uniform part of the word.
     const __m512i magnitude = _mm512_madd52hi_epu64(zero, word, width);
     const __m512i fraction = _mm512_madd52lo_epu64(zero, word, width);
     const __mmask8 negative = _mm512_movepi64_mask(word);
@@ -185,12 +185,12 @@ TACITURN_AVX512 void fill_avx512(const Ziggurat& table, const std::uint64_t* wor
 }  // namespace
 
 double exp_minus(double w) {
-  // w = n ln 2 + r with |r| ≤ (ln 2)/2; ln 2 in two parts, of which n times the first is exact.
+  // w = n ln 2 + r with |r| ≤ (ln 2)/2. ln 2 is split into two parts; n times the first is exact.
   constexpr double log_two_high = 0x1.62e42fee00000p-1;
   constexpr double log_two_low = 0x1.a39ef35793c76p-33;
   const double n = std::nearbyint(w / log_two);
   const double r = (w - n * log_two_high) - n * log_two_low;
-  // Taylor's series of exp(−r) = 1 − r(1 − r/2(1 − r/3(…))); the first term left out is below 1e-17.
+  // Taylor series of exp(−r) = 1 − r(1 − r/2(1 − r/3(…))); the first omitted term is below 1e-17.
   double series = 1;
   for (int k = 13; k > 0; --k) series = 1 - r / k * series;
   return std::ldexp(series, -static_cast<int>(n));
@@ -206,7 +206,7 @@ Ziggurat::Ziggurat(double scale) : sigma(scale) {
   const double unit_area = exp_minus(0.5 * (first * first)) * (first + 2 * log_two / first);
   const double area = unit_area * (1 + slack) * sigma;
 
-  double sum = 0, rest = 0;  // Σ height, with the rounding errors carried along
+  double sum = 0, rest = 0;  // Σ height by compensated summation
   for (int i = 0; i < layers; ++i) {
     width[i] = i == 0 ? tail_start + 2 * tail_cell
                       : static_cast<std::uint64_t>(edges[i - 1] * sigma) + 2;
@@ -217,7 +217,7 @@ Ziggurat::Ziggurat(double scale) : sigma(scale) {
     rest = term - (next - sum);
     sum = next;
 
-    const double above = edges[i];  // where the next layer ends
+    const double above = edges[i];  // right end of the next layer
     const double square = above * above - 2.001 * slack;
     inside[i] = square > 0 ? static_cast<std::int64_t>(std::sqrt(square) * sigma) - 1 : -1;
   }

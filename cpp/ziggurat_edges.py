@@ -1,11 +1,11 @@
 """Writes cpp/ziggurat_edges.inc: python cpp/ziggurat_edges.py > cpp/ziggurat_edges.inc.
 
-The edges r_1 > r_2 > … > r_L = 0 cut the region under f(x) = exp(−x²/2) into layers of equal
+The edges r_1 > r_2 > … > r_L = 0 divide the region under f(x) = exp(−x²/2) into layers of equal
 area v, where the lowest layer is widened by 2 ln 2/r_1 for the envelope of the tail:
 
     v = f(r_1)·(r_1 + 2 ln 2/r_1),     f(r_{i+1}) = f(r_i) + v/r_i,     f(r_L) = 1.
 
-docs/proofs/sampler.md says why. Needs mpmath.
+docs/proofs/sampler.md explains why. Needs mpmath.
 """
 
 import sys
@@ -17,7 +17,7 @@ mpmath.mp.dps = 50
 
 
 def edges(first: mpmath.mpf) -> list[mpmath.mpf] | None:
-    """Return r_1 … r_{L−1} for a trial r_1, or None if the layers reach the top too early."""
+    """Edges r_1 … r_{L−1} for a trial r_1, or None if the layers exceed the top."""
     height = mpmath.exp(-first * first / 2)
     area = height * (first + 2 * mpmath.log(2) / first)
     found = [first]
@@ -30,7 +30,7 @@ def edges(first: mpmath.mpf) -> list[mpmath.mpf] | None:
 
 
 def solve() -> list[mpmath.mpf]:
-    """Return the edges for which the last layer ends exactly at f(0) = 1, by bisection."""
+    """Edges for which the last layer ends exactly at f(0) = 1, by bisection."""
     low, high = mpmath.mpf(3), mpmath.mpf(5)  # too early, too late
     while high - low > mpmath.mpf(10) ** -45:
         middle = (low + high) / 2

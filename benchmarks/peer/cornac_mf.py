@@ -1,6 +1,6 @@
 """Cornac's matrix factorization by stochastic gradient descent, pass by pass.
 
-Given a seed, Cornac uses one thread only. It is given the initial profiles instead.
+With a seed, Cornac uses only one thread, so it gets initial profiles instead.
 """
 
 import numpy as np

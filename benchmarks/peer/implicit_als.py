@@ -1,7 +1,8 @@
 """Alternating least squares of implicit, pass by pass: exact, or with `cg` its default solver.
 
-It learns preferences, not ratings: every rating is a confidence, every pair without one counts as a
-weak "no". A pass over the same pairs is as much work, but there is no RMSE of ratings to compare.
+It learns preferences, not ratings: a rating is a confidence, and an unrated pair is a weak
+negative. A pass over the same pairs is the same amount of work, but there is no RMSE of ratings to
+compare.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """LensKit's biased matrix factorization by alternating least squares, pass by pass.
 
-Its biases are means, learnt before the first pass and counted with it.
+Its biases are means, computed before the first pass; their time counts towards it.
 """
 
 import pandas as pd

@@ -1,8 +1,8 @@
-"""Shared part of all scripts: SCRIPT FOLDER RANK THREADS PASSES REGULARIZATION.
+"""Common code of all scripts. Usage: SCRIPT FOLDER RANK THREADS PASSES REGULARIZATION.
 
 FOLDER has train.npz and test.npz, each with arrays user, item, rating, shape and scale. The last
-line a script prints is a JSON object: after how many passes it looked, the seconds of training
-until then, the held-out RMSE, and the memory before training and at the peak.
+line that a script prints is a JSON object: numbers of passes at which the model was evaluated,
+seconds of training until then, held-out RMSE, and memory before training and at its peak.
 """
 
 import json
@@ -34,14 +34,14 @@ class Task:
 
     @classmethod
     def read(cls) -> "Task":
-        """Return the task on the command line, its data read."""
+        """Task given on the command line, with its data."""
         folder, rank, threads, passes, regularization = sys.argv[1:]
         train, test = (dict(np.load(Path(folder) / f"{name}.npz")) for name in ("train", "test"))
         return cls(train, test, int(rank), int(threads), int(passes), float(regularization))
 
 
 class Stopwatch:
-    """Takes the time of training; it stands still while a model is judged."""
+    """Training time; it does not run while a model is evaluated."""
 
     def __init__(self, task: Task, processes: Sequence[str] = ("self",)) -> None:
         self._task, self._processes = task, processes
@@ -51,12 +51,12 @@ class Stopwatch:
         self._rmse: list[float | None] = []
 
     def start(self) -> None:
-        """Start at zero: a training begins, the library's own form of the data being at hand."""
+        """Start at zero: training begins, with the data already in the library's own form."""
         self._base = self._base or _peak_mb(self._processes)
         self._elapsed, self._from = 0.0, perf_counter()
 
     def lap(self, passes: int, model: Callable[[], "Factors"] | None = None) -> None:
-        """Note the time after so many passes and how well the model predicts."""
+        """Record the time and the accuracy of the model after a number of passes."""
         self._elapsed += perf_counter() - self._from
         self._passes.append(passes)
         self._seconds.append(self._elapsed)
@@ -64,7 +64,7 @@ class Stopwatch:
         self._from = perf_counter()
 
     def report(self, distribution: str) -> None:
-        """Print what was measured of a package."""
+        """Print the results of a library."""
         found = {
             "passes": self._passes,
             "seconds": self._seconds,
@@ -78,7 +78,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Factors:
-    """A model that predicts mean + bias of the user + bias of the item + product of profiles."""
+    """Model that predicts mean + user bias + item bias + inner product of factors."""
 
     users: Any
     items: Any
@@ -87,9 +87,9 @@ class Factors:
     item_biases: Any = None
 
     def rmse(self, test: dict[str, Any]) -> float:
-        """Return the root mean squared error of predictions clipped to the scale.
+        """Root mean squared error of predictions clipped to the scale.
 
-        In small pieces, so that it adds nothing to the peak of memory.
+        Computed in small chunks, so that it does not raise the peak memory.
         """
         low, high = (float(end) for end in str(test["scale"]).split(":")[:2])
         total = 0.0
@@ -105,9 +105,9 @@ class Factors:
 
 
 def _peak_mb(processes: Sequence[str]) -> float | None:
-    """Return the memory of processes at their peaks in MB; None where the system does not tell.
+    """Peak memory of processes in MB; None where the system does not report it.
 
-    Not from getrusage, whose peak includes that of the process which started this one.
+    Not from getrusage, whose peak includes that of the parent process.
     """
     total = 0.0
     for process in processes:

@@ -1,7 +1,7 @@
 """Spark MLlib's alternating least squares, without a cluster.
 
-It shows its factors only at the end: it is trained anew for 2, 5, 8, … passes, after a training
-that is not counted, in which Java compiles. Its memory is that of Python and of Java.
+Its factors are available only at the end, so it is retrained for 2, 5, 8, … passes. A first
+training, in which Java compiles, is not counted. Memory is that of Python and Java together.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ WARM_UP = 4
 
 
 def read(spark: SparkSession, task: Task, folder: str) -> DataFrame:
-    """Return the training ratings, held in memory."""
+    """Training ratings, cached in memory."""
     file = Path(folder) / "train.csv"
     columns = np.stack([task.train[name] for name in ("user", "item", "rating")], axis=1)
     np.savetxt(file, columns, fmt=("%d", "%d", "%g"), delimiter=",")
@@ -28,7 +28,7 @@ def read(spark: SparkSession, task: Task, folder: str) -> DataFrame:
 
 
 def fit(task: Task, ratings: DataFrame, passes: int) -> ALSModel:
-    """Train for some passes."""
+    """Train for a number of passes."""
     return ALS(
         rank=task.rank,
         maxIter=passes,
@@ -40,7 +40,7 @@ def fit(task: Task, ratings: DataFrame, passes: int) -> ALSModel:
 
 
 def profiles(factors: DataFrame, count: int, rank: int) -> npt.NDArray[np.float32]:
-    """Return factors in the order of our indices."""
+    """Factors in the order of our indices."""
     found = np.zeros((count, rank), dtype=np.float32)
     for row in factors.collect():
         found[row["id"]] = row["features"]
@@ -48,7 +48,7 @@ def profiles(factors: DataFrame, count: int, rank: int) -> npt.NDArray[np.float3
 
 
 def model() -> Factors:
-    """Return the last training's factors."""
+    """Factors of the last training."""
     users, items = task.train["shape"].tolist()
     return Factors(
         users=profiles(fitted.userFactors, users, task.rank),
@@ -66,7 +66,7 @@ spark = (
 )
 java = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()
 with TemporaryDirectory() as folder:
-    # Without a place for checkpoints, the stack overflows after a dozen passes.
+    # Without a checkpoint directory, the stack overflows after a dozen passes.
     spark.sparkContext.setCheckpointDir(folder)
     ratings = read(spark, task, folder)
     fit(task, ratings, WARM_UP)

@@ -1,13 +1,13 @@
 """Surprise's SVD, which is stochastic gradient descent in one thread.
 
-It shows its factors only at the end: it is trained anew for 4, 8, 12, … passes.
+Its factors are available only at the end, so it is retrained for 4, 8, 12, … passes.
 """
 
 import numpy as np
 from protocol import SEED, Factors, Stopwatch, Task
 from surprise import SVD, Dataset, Reader
 
-LEARNING_RATE = 0.01  # twice its default: better in as many passes
+LEARNING_RATE = 0.01  # twice its default: more accurate after the same number of passes
 
 task = Task.read()
 low, high = (float(end) for end in str(task.train["scale"]).split(":")[:2])
@@ -22,7 +22,7 @@ for item in data.all_items():
 
 
 def model() -> Factors:
-    """Return the last training's factors in the order of our indices."""
+    """Factors of the last training, in the order of our indices."""
     return Factors(
         users=fitted.pu[users],
         items=fitted.qi[items],

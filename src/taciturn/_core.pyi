@@ -33,7 +33,7 @@ def error_sums(
     value_range: tuple[int, int],
     prediction_range: tuple[int, int],
     first: int,
-    limit: int,
+    threshold: int,
     row_features: npt.NDArray[np.int16],
     row_lines: npt.NDArray[np.float32],
     column_features: npt.NDArray[np.int16],
@@ -57,8 +57,8 @@ def ridge_rows(
     starts: npt.NDArray[np.int64],
     columns: npt.NDArray[np.int32],
     targets: npt.NDArray[np.float32],
-    partners: npt.NDArray[np.float32],
-    weighted: npt.NDArray[np.float64],
+    counterparts: npt.NDArray[np.float32],
+    by_count: npt.NDArray[np.float64],
     fixed: npt.NDArray[np.float64],
     out: npt.NDArray[np.float32],
     begin: int,
@@ -105,7 +105,7 @@ def top_k(
 ) -> None: ...
 
 class Ziggurat:
-    """Integers with Gaussian probabilities; see cpp/ziggurat.hpp."""
+    """Discrete Gaussian sampler; see cpp/ziggurat.hpp."""
 
     def __init__(self, sigma: float) -> None: ...
     def fill(

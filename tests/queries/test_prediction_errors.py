@@ -304,7 +304,7 @@ def call_kernel(
     columns: Any = None,
     packed: Any = None,
     values: tuple[int, int] = (GRID.lowest, GRID.highest),
-    limit: int = GRID.range,
+    threshold: int = GRID.range,
     width: int,
     portable: bool = False,
 ) -> np.ndarray:
@@ -318,7 +318,7 @@ def call_kernel(
         values,
         (GRID.lowest, GRID.highest),
         0,
-        limit,
+        threshold,
         users.packed if packed is None else packed,
         users.lines(1, 1),
         items.packed,
@@ -352,7 +352,9 @@ def test_the_widest_range_of_values_gives_the_same_sums_on_every_instruction_set
     ratings = random_ratings()
     both = random_features(ratings, 4)
     fast, portable = (
-        call_kernel(ratings, both, values=(-(2**30), 2**30), limit=300, width=4, portable=portable)
+        call_kernel(
+            ratings, both, values=(-(2**30), 2**30), threshold=300, width=4, portable=portable
+        )
         for portable in (False, True)
     )
     assert fast.any() and np.array_equal(fast, portable)

@@ -17,8 +17,8 @@ class Equations(TypedDict):
     starts: npt.NDArray[np.int64]
     columns: npt.NDArray[np.int32]
     targets: npt.NDArray[np.float32]
-    partners: npt.NDArray[np.float32]
-    weighted: npt.NDArray[np.float64]
+    counterparts: npt.NDArray[np.float32]
+    by_count: npt.NDArray[np.float64]
     fixed: npt.NDArray[np.float64]
 
 
@@ -31,14 +31,14 @@ def problem(width: int) -> Equations:
         "starts": starts,
         "columns": random.integers(0, COLUMNS, starts[-1], dtype=np.int32),
         "targets": random.normal(size=starts[-1]).astype(np.float32),
-        "partners": random.normal(size=(COLUMNS, width)).astype(np.float32),
-        "weighted": random.uniform(0, 0.1, width),
+        "counterparts": random.normal(size=(COLUMNS, width)).astype(np.float32),
+        "by_count": random.uniform(0, 0.1, width),
         "fixed": random.uniform(0.5, 2, width),
     }
 
 
 def solve(given: Equations, portable: bool) -> npt.NDArray[np.float32]:
-    rows, width = given["starts"].size - 1, given["partners"].shape[1]
+    rows, width = given["starts"].size - 1, given["counterparts"].shape[1]
     out = np.full((rows, width), np.nan, dtype=np.float32)
     for part in ((0, 3), (3, rows)):
         _core.ridge_rows(**given, out=out, begin=part[0], end=part[1], portable=portable)
@@ -47,10 +47,10 @@ def solve(given: Equations, portable: bool) -> npt.NDArray[np.float32]:
 
 def exact(given: Equations, row: int) -> npt.NDArray[np.float64]:
     begin, end = given["starts"][row : row + 2]
-    features = given["partners"][given["columns"][begin:end]].astype(np.float64)
+    features = given["counterparts"][given["columns"][begin:end]].astype(np.float64)
     rest = given["targets"][begin:end] - features[:, 0]
     features[:, 0] = 1
-    ridge = np.diag((end - begin) * given["weighted"] + given["fixed"])
+    ridge = np.diag((end - begin) * given["by_count"] + given["fixed"])
     solution = np.linalg.solve(features.T @ features + ridge, features.T @ rest)
     return solution.astype(np.float64)
 
@@ -75,8 +75,8 @@ def test_sums_in_floats_are_precise_enough(
     given["columns"] = np.concatenate(
         [random.permutation(400)[:count] for count in np.diff(given["starts"])]
     ).astype(np.int32)
-    given["partners"] = random.normal(size=(400, width)).astype(np.float32)
-    given["weighted"] = np.full(width, regularization)
+    given["counterparts"] = random.normal(size=(400, width)).astype(np.float32)
+    given["by_count"] = np.full(width, regularization)
     given["fixed"] = np.full(width, 200 * regularization)
     found = solve(given, portable)
     for row in range(len(found)):
@@ -87,8 +87,8 @@ def test_sums_in_floats_are_precise_enough(
 @pytest.mark.parametrize("portable", [False, True])
 def test_a_row_without_a_unique_solution_becomes_zero(portable: bool) -> None:
     given = problem(5)
-    given["weighted"], given["fixed"] = np.zeros(5), np.zeros(5)
-    given["partners"][:, 1:] = 0
+    given["by_count"], given["fixed"] = np.zeros(5), np.zeros(5)
+    given["counterparts"][:, 1:] = 0
     assert not solve(given, portable).any()
 
 

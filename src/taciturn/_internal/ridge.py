@@ -15,14 +15,14 @@ def solve_rows(
     targets: npt.NDArray[np.float32],
     counterparts: Rows,
     *,
-    weighted: Rows,
+    by_count: Rows,
     fixed: Rows,
     threads: int | None = None,
 ) -> Rows:
     """Bias and factors of each row of a CSR matrix that fit its targets best in least squares.
 
     The prediction of a target is the sum of both biases and the inner product of both factor
-    vectors. The regularization on the diagonal of a row's normal equations is weighted · n + fixed,
+    vectors. The regularization on the diagonal of a row's normal equations is by_count · n + fixed,
     where n is its number of targets. The result is as private as the targets; each row depends only
     on its own.
     """
@@ -30,7 +30,7 @@ def solve_rows(
     rows = np.empty((starts.size - 1, given.shape[1]), dtype=np.float32)
 
     def work(begin: int, end: int) -> None:
-        _core.ridge_rows(starts, columns, targets, given, weighted, fixed, rows, begin, end)
+        _core.ridge_rows(starts, columns, targets, given, by_count, fixed, rows, begin, end)
 
     count = parallel.thread_count(threads)
     size = max(1, -(-len(rows) // (16 * count)))

@@ -147,7 +147,7 @@ class ReleasedItems:
             pattern.columns,
             targets,
             self.rows,
-            weighted=np.zeros(self.width),
+            by_count=np.zeros(self.width),
             fixed=self.regularization,
             threads=threads,
         )

@@ -178,7 +178,7 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
             pattern.columns,
             values,
             others,
-            weighted=by_count,
+            by_count=by_count,
             fixed=fixed,
             threads=self._threads,
         )
