@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from taciturn.data import load
     from taciturn.data.id_lists import with_universe
     from taciturn.data.ratings import Ratings
-    from taciturn.errors import TaciturnError
+    from taciturn.errors import SignatureNotChecked, TaciturnError
     from taciturn.evaluate.metrics import rmse
     from taciturn.model.factor_model import FactorModel
     from taciturn.model.profiles import Profiles
@@ -68,6 +68,7 @@ _HOME = {
     "Rows": "taciturn.accounting.events",
     "Scale": "taciturn.scale",
     "Session": "taciturn.solvers.contract",
+    "SignatureNotChecked": "taciturn.errors",
     "Status": "taciturn.accounting.ledger",
     "TaciturnError": "taciturn.errors",
     "Unit": "taciturn.accounting.units",
@@ -108,6 +109,7 @@ __all__ = [
     "Rows",
     "Scale",
     "Session",
+    "SignatureNotChecked",
     "Status",
     "TaciturnError",
     "Unit",

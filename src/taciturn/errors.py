@@ -15,6 +15,8 @@
     ├── ForkedProcess       threads that the process needs were lost in a fork
     └── MissingExtra        an optional dependency is not installed
 
+One warning: `SignatureNotChecked`, a `UserWarning`.
+
 A message states, in one line, what was expected, what was given and what to do next. It never
 prints a private value.
 """
@@ -66,3 +68,7 @@ class ForkedProcess(TaciturnError):
 
 class MissingExtra(TaciturnError, ImportError):
     """An optional dependency is not installed; the message names the extra."""
+
+
+class SignatureNotChecked(UserWarning):
+    """A signed release was loaded without its owner's public key."""

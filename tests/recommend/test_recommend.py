@@ -1,7 +1,9 @@
 """Serving a release by ids, compared with slow references."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,9 @@ def release(
     return Release(
         path=Path("nowhere"),
         certificate=PROOF,
-        facts=Facts(solver="gradient", settings={}, taciturn="0", user_ids="ids"),
+        facts=Facts(
+            solver="gradient", settings={}, taciturn="0", date=date(2026, 1, 31), user_ids="ids"
+        ),
         model=FactorModel(
             scale=SCALE,
             mean=3.0,
@@ -224,6 +228,35 @@ def test_items_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(InvalidDocument, match="not an .npy file"):
         read_items(tmp_path / "objects.npy", 4, tmp_path / "ids.csv")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda f: f.with_columns(bias=pl.lit(None, dtype=pl.Float32)), "in every row"),
+        (lambda f: f.with_columns(bias=pl.lit(float("nan"))), "not finite"),
+        (lambda f: f.with_columns(bias=pl.lit(1e30)), "too large"),
+        (lambda f: f.with_columns(profile=pl.lit([0.5, None])), "in every row"),
+        (lambda f: f.with_columns(profile=pl.lit([0.5, float("-inf")])), "not finite"),
+        (
+            lambda f: f.with_columns(profile=pl.lit(None, dtype=pl.Array(pl.Float32, 2))),
+            "in every row",
+        ),
+        (lambda f: f.with_columns(item_id=pl.lit(None, dtype=pl.Int64)), "missing or duplicate"),
+        (lambda f: f.with_columns(item_id=pl.lit(1)), "missing or duplicate"),
+        (lambda f: f.with_columns(item_id=pl.col("item_id").cast(pl.Int128)), "whole numbers"),
+        (lambda f: f.with_columns(item_id=pl.col("item_id").cast(pl.Float64)), "whole numbers"),
+    ],
+)
+def test_items_with_impossible_values_are_refused(
+    tmp_path: Path, change: Callable[[pl.DataFrame], pl.DataFrame], words: str
+) -> None:
+    frame = pl.DataFrame({"item_id": [1, 2], "bias": [0.5, 1.0], "profile": [[1.0, 2.0]] * 2})
+    frame.write_parquet(tmp_path / "items.parquet")
+    assert len(read_items(tmp_path / "items.parquet", 2)) == 2
+    change(frame).write_parquet(tmp_path / "items.parquet")
+    with pytest.raises(InvalidDocument, match=words):
+        read_items(tmp_path / "items.parquet", 2)
 
 
 def test_titles_are_read_and_unreadable_tables_refused(tmp_path: Path) -> None:

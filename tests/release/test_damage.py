@@ -27,6 +27,9 @@ from tests.narrow import present
 from tests.release.helpers import copy, reseal
 from tests.solvers.helpers import BUDGET, random_ratings
 
+# These releases are copies of a signed one, and loaded without its key.
+pytestmark = pytest.mark.filterwarnings("ignore::taciturn.errors.SignatureNotChecked")
+
 
 @pytest.mark.parametrize(
     "change",
@@ -43,6 +46,11 @@ from tests.solvers.helpers import BUDGET, random_ratings
         {"scale": {"low": 5, "high": 1, "step": 1}},
         {"scale": {"low": 1}},
         {"user_ids": "names"},
+        {"date": "2026-02-30"},
+        {"date": "20260131"},
+        {"date": "2026-01-31T00:00"},
+        {"date": 20260131},
+        {"date": None},
         {"user_ids": "none"},
         {"user_ids": "pseudonyms"},
         {"mean": 1e300},

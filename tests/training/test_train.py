@@ -96,7 +96,8 @@ def test_a_release_has_only_known_public_facts(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "release" / "certificate.json").read_text())
     assert document.keys() == {"format", "version", "certificate", "facts"}
     assert document["facts"].keys() == {
-        "solver", "settings", "taciturn", "scale", "mean", "factors", "users", "items", "user_ids"
+        "solver", "settings", "taciturn", "date", "scale", "mean", "factors", "users", "items",
+        "user_ids",
     }  # fmt: skip
     assert (
         document["facts"]["settings"]

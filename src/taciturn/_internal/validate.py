@@ -1,7 +1,10 @@
 """Parameter validation; each function returns the value as a plain Python type or raises."""
 
+import contextlib
 import math
 import numbers
+import re
+from datetime import date, datetime
 from enum import StrEnum
 from typing import TypeVar
 
@@ -73,6 +76,18 @@ def positive_integer(name: str, value: object, hint: str) -> int:
         if 1 <= number <= COUNT_MAX:
             return number
     raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+
+
+def day(name: str, value: object) -> date:
+    """Validated calendar day, given as a date or as text in the form YYYY-MM-DD."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if isinstance(value, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        with contextlib.suppress(ValueError):
+            return date.fromisoformat(value)
+    raise InvalidParameter(
+        f"{name} must be a day in the form YYYY-MM-DD, such as 2026-01-31, got {shown(value)}"
+    )
 
 
 def text(name: str, value: object, hint: str) -> str:

@@ -3,10 +3,14 @@
 import functools
 import inspect
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
+
+from taciturn._internal import validate
+from taciturn.errors import InvalidParameter
 
 Made = TypeVar("Made")
 
@@ -35,6 +39,18 @@ def count_option(help_text: str, *names: str, panel: str | None = None) -> Any:
     return typer.Option(
         *names, parser=count, metavar="COUNT", help=help_text, rich_help_panel=panel
     )
+
+
+def day_option(help_text: str) -> Any:
+    """Option that takes a calendar day; the error for any other text shows the expected form."""
+
+    def day(text: str | date) -> date:
+        try:
+            return validate.day("it", text)
+        except InvalidParameter as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return typer.Option(parser=day, metavar="YYYY-MM-DD", help=help_text)
 
 
 Json = Annotated[

@@ -1,13 +1,14 @@
 """`taciturn verify`, `keygen`, `recommend`, `predict`, `similar`, `export`."""
 
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from taciturn.cli.console import emit_json, note, printable, say, table, warn
-from taciturn.cli.options import Json, count_option, number_option, with_options
+from taciturn.cli.options import Json, count_option, day_option, number_option, with_options
 
 if TYPE_CHECKING:
     from taciturn.recommend.requests import Recipient, Service
@@ -20,6 +21,16 @@ TitlesOption = Annotated[
     typer.Option(
         metavar="FILE",
         help="Table of item titles, with an id and a title column. Default: ids only.",
+    ),
+]
+
+PublicKeyOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--public-key",
+        metavar="FILE",
+        help="Fail unless the release is signed with this key. Default: do not check the "
+        "signature, and print a warning if there is one.",
     ),
 ]
 
@@ -38,11 +49,12 @@ def service_options(
         Path | None,
         typer.Option(metavar="FILE", help="Table with the item ids of the rows of an .npy file."),
     ] = None,
+    public_key: PublicKeyOption = None,
 ) -> "Service":
     """Service of a release."""
     from taciturn.recommend.requests import Service
 
-    return Service(release, items, item_ids, note)
+    return Service(release, items, item_ids, note, public_key)
 
 
 def recipient_options(
@@ -93,6 +105,13 @@ def verify(
             "users in the release, if it lists them."
         ),
     ] = None,
+    not_before: Annotated[
+        date | None,
+        day_option(
+            "Fail if the release is older, against replay of an earlier signed release. Default: "
+            "any date."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Recompute the guarantee of a release from its ledger and check every file.
@@ -103,18 +122,17 @@ def verify(
     from taciturn.accounting.certificate import rounded_up
     from taciturn.accounting.ledger import Status
     from taciturn.errors import CheckFailed
-    from taciturn.release.sign import read_public_key
     from taciturn.release.verify import verify_release
 
     allowed = {Status.PROVEN} | {validate.choice("allow", each, Status) for each in allow or ()}
-    key = read_public_key(public_key) if public_key is not None else None
     verdict = verify_release(
         release,
         allowed=frozenset(allowed),
-        public_key=key,
+        public_key=public_key,
         max_epsilon=max_epsilon,
         max_delta=max_delta,
         population=population,
+        not_before=not_before,
     )
     found = verdict.release.certificate if verdict.release else None
     if json:
@@ -126,6 +144,7 @@ def verify(
                 "epsilon": found.epsilon if found else None,
                 "delta": found.delta if found else None,
                 "mu": found.mu if found else None,
+                "date": verdict.release.facts.date.isoformat() if verdict.release else None,
                 "signed": verdict.is_signed,
                 "warnings": list(verdict.warnings),
                 "checks": [
@@ -239,6 +258,7 @@ def export(
             "-o", "--output", metavar="PATH", help="Output file or folder; must not exist."
         ),
     ],
+    public_key: PublicKeyOption = None,
     json: Json = False,
 ) -> None:
     """Export a release to a format that other programs read; ann needs the extra `ann`."""
@@ -247,7 +267,7 @@ def export(
     from taciturn.release.read import load_release
 
     form = validate.choice("to", to, Form)
-    facts = export_release(load_release(release), form, output)
+    facts = export_release(load_release(release, public_key), form, output)
     if json:
         emit_json({"output": str(output)} | facts)
         return

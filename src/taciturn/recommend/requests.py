@@ -11,6 +11,7 @@ from taciturn.model.fold_in import FoldedIn, Id
 from taciturn.recommend.serve import Recommendation, Recommender
 from taciturn.recommend.tables import own_ratings, read_items
 from taciturn.release.read import load_release
+from taciturn.release.sign import PublicKey
 from taciturn.tables.columns import column_of
 from taciturn.tables.ids import parse_id
 from taciturn.tables.names import ITEM, USER
@@ -55,6 +56,8 @@ class Service:
         Files of item profiles to use instead of the release's; see `read_items`.
     note
         Called with remarks about a recipient's own ratings.
+    public_key
+        Key that must have signed the release; see `load_release`.
     """
 
     def __init__(
@@ -63,8 +66,9 @@ class Service:
         items: Path | None = None,
         item_ids: Path | None = None,
         note: Callable[[str], None] = lambda sentence: None,
+        public_key: PublicKey | None = None,
     ) -> None:
-        loaded = load_release(release)
+        loaded = load_release(release, public_key)
         width, users = loaded.model.factor_count, loaded.model.users
         own = read_items(items, width, item_ids) if items is not None else None
         self._recommender = Recommender(loaded, items=own)

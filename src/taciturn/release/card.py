@@ -67,8 +67,8 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
     lines = [
         "# Recommender released with Taciturn",
         "",
-        f"Trained with `{facts.solver}` (Taciturn {facts.taciturn}) on ratings from "
-        f"{model.scale.low:g} to {model.scale.high:g}. {_MEANING[certificate.status]}",
+        f"Trained on {facts.date} (UTC) with `{facts.solver}` (Taciturn {facts.taciturn}), on "
+        f"ratings from {model.scale.low:g} to {model.scale.high:g}. {_MEANING[certificate.status]}",
         "",
         "| file | contents |",
         "|---|---|",

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import asdict, dataclass
+from datetime import date
 from typing import Any
 
 from taciturn._internal import validate
@@ -14,7 +15,7 @@ from taciturn.scale import Scale
 NUMBER_MAX = 1e15
 """Largest number allowed in a release: sums of products of them stay finite in 32 bits."""
 
-_ORIGIN = ("solver", "settings", "taciturn", "user_ids")
+_ORIGIN = ("solver", "settings", "taciturn", "date", "user_ids")
 _COUNTS = ("factors", "users", "items")
 _REQUIRED = {*_ORIGIN, *_COUNTS, "scale", "mean"}
 
@@ -24,14 +25,16 @@ _VERSION = rf"{_PART}\.{_PART}\.{_PART}((?:a|b|rc|\.dev)[0-9]{{1,4}})?"
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Origin of a release: solver, its settings, the version of Taciturn, and the kind of user ids.
+    """Origin of a release: solver, its settings, version of Taciturn, date and kind of user ids.
 
-    `user_ids` is `ids`, `pseudonyms`, or `none` for a release without users.
+    `date` is the day (UTC) on which the training began. `user_ids` is `ids`, `pseudonyms`, or
+    `none` for a release without users.
     """
 
     solver: str
     settings: dict[str, Any]
     taciturn: str
+    date: date
     user_ids: str
 
 
@@ -53,7 +56,8 @@ def facts_to_dict(facts: Facts, model: FactorModel) -> dict[str, Any]:
         "users": 0 if model.users is None else len(model.users),
         "items": 0 if model.items is None else len(model.items),
     }
-    return asdict(facts) | model_to_dict(model) | sizes
+    origin = asdict(facts) | {"date": facts.date.isoformat()}
+    return origin | model_to_dict(model) | sizes
 
 
 def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int]]:
@@ -83,6 +87,9 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
     variance: float | None = None
     prior: Prior | None = None
     try:
+        if not isinstance(document["date"], str):
+            raise damaged
+        day = validate.day("date", document["date"])
         if "residual_variance" in document:
             stated = document["residual_variance"]
             variance = _bounded(validate.positive("residual_variance", stated, "-"))
@@ -100,7 +107,8 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
         )
     except InvalidInput:
         raise damaged from None
-    return Facts(**{name: document[name] for name in _ORIGIN}), model, counts
+    origin = {name: document[name] for name in _ORIGIN} | {"date": day}
+    return Facts(**origin), model, counts
 
 
 def check_taciturn(version: object) -> str:

@@ -1,20 +1,23 @@
 """Reading a release. Every file is checked before it is used."""
 
 import hashlib
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from taciturn._internal import strict_json, validate
 from taciturn._internal.forks import check_fork
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Status, check_version
 from taciturn.accounting.units import Unit
-from taciturn.errors import CheckFailed, InvalidDocument
+from taciturn.errors import CheckFailed, InvalidDocument, SignatureNotChecked
 from taciturn.release import bundle
 from taciturn.release.bundle import Release
 from taciturn.release.facts import facts_from_dict
+from taciturn.release.sign import PublicKey, as_public_key, check_signature
 from taciturn.release.tables import profiles_from_parquet
 from taciturn.solvers.catalog import check_solver
 
@@ -28,14 +31,38 @@ _LARGEST = {
 }
 
 
-def load_release(path: str | Path) -> Release:
+def load_release(path: str | Path, public_key: PublicKey | None = None) -> Release:
     """Read a release, check its files and recompute its certificate from the ledger.
 
     Raises `CheckFailed` if the release was changed, and `InvalidDocument` if there is no release at
-    `path` or it has a newer version. Accepts every status: check `release.certificate.status`. Does
-    not check the signature: `verify_release` does.
+    `path` or it has a newer version. Accepts every status: check `release.certificate.status`.
+
+    Parameters
+    ----------
+    path
+        Folder of the release.
+    public_key
+        Key that must have signed the release, or its file. Without it the signature of a signed
+        release is not checked, and a `SignatureNotChecked` warning says so.
     """
     path = Path(path)
+    key = None if public_key is None else as_public_key(public_key)
+    files = read_files(path)
+    check_sums(files)
+    if key is not None:
+        check_signed(files, key)
+    elif bundle.SIGNATURE in files:
+        warnings.warn(
+            f"the signature of {path} was not checked; pass its owner's public key (--public-key "
+            f"FILE, in Python public_key=), or run taciturn verify {path} --public-key FILE",
+            SignatureNotChecked,
+            stacklevel=2,
+        )
+    return parse(path, files)
+
+
+def read_own_release(path: Path) -> Release:
+    """Read and check a release that this user has just written, whatever its signature."""
     files = read_files(path)
     check_sums(files)
     return parse(path, files)
@@ -84,6 +111,18 @@ def check_sums(files: dict[str, bytes]) -> str:
         ] or [bundle.SUMS]
         raise CheckFailed(f"checksums do not match: {', '.join(names)} was changed")
     return f"{len(covered)} files match their checksums"
+
+
+def check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -> str:
+    """Raise `CheckFailed` unless the signature is valid, if there is one or a key is given."""
+    if bundle.SIGNATURE not in files:
+        if public_key is None:
+            return "none: the release is not signed"
+        raise CheckFailed("the release is not signed, and --public-key requires it")
+    key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
+    if public_key is not None:
+        return "the checksums are signed with the given key"
+    return f"the checksums are signed with the key {key}; check whose key it is"
 
 
 def parse(path: Path, files: dict[str, bytes]) -> Release:

@@ -8,7 +8,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from taciturn._internal import strict_json
 from taciturn._internal.files import check_absent, write_file
-from taciturn.errors import CheckFailed, InvalidDocument
+from taciturn.errors import CheckFailed, InvalidDocument, InvalidParameter
+
+PublicKey = str | Path | Ed25519PublicKey
+"""Public key, or the PEM file that contains it."""
 
 FORMAT = "taciturn-signature"
 VERSION = 1
@@ -62,6 +65,15 @@ def read_public_key(path: str | Path) -> Ed25519PublicKey:
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidDocument(f"{path} is not an Ed25519 key; make one with taciturn keygen")
     return key
+
+
+def as_public_key(key: PublicKey) -> Ed25519PublicKey:
+    """The key, or the key in a PEM file."""
+    if isinstance(key, Ed25519PublicKey):
+        return key
+    if isinstance(key, str | Path):
+        return read_public_key(key)
+    raise InvalidParameter("public_key must be an Ed25519 public key or the path of its file")
 
 
 def signature(key: Ed25519PrivateKey, sums: bytes) -> str:

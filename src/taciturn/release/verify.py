@@ -1,14 +1,13 @@
-"""Verifying a release: checks of its files, certificate, signature and status, one by one.
+"""Verifying a release: checks of its files, certificate, signature, status and date.
 
 The certificate is recomputed from the ledger. The card is covered by checksums only, since its
 wording may change between versions of Taciturn.
 """
 
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
-
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from taciturn._internal import validate
 from taciturn.accounting.certificate import Certificate, delta_warning, rounded_up
@@ -16,8 +15,12 @@ from taciturn.accounting.ledger import Status
 from taciturn.errors import CheckFailed, TaciturnError
 from taciturn.release import bundle
 from taciturn.release.bundle import Release
-from taciturn.release.read import check_sums, parse, read_files
-from taciturn.release.sign import check_signature
+from taciturn.release.read import check_signed, check_sums, parse, read_files
+from taciturn.release.sign import PublicKey, as_public_key
+
+_DATE_UNSIGNED = (
+    "--not-before needs --public-key: without it, anyone can change the date of a release"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,12 +51,13 @@ def verify_release(
     path: str | Path,
     *,
     allowed: frozenset[Status] = frozenset({Status.PROVEN}),
-    public_key: Ed25519PublicKey | None = None,
+    public_key: PublicKey | None = None,
     max_epsilon: float | None = None,
     max_delta: float | None = None,
     population: int | None = None,
+    not_before: date | None = None,
 ) -> Verdict:
-    """Check the files, certificate, signature and status of a release.
+    """Check the files, certificate, signature, status and date of a release.
 
     Raises `InvalidDocument` only if there is no release at `path`.
 
@@ -64,11 +68,13 @@ def verify_release(
     allowed
         Accepted statuses.
     public_key
-        Key that must have signed the release. Default: any key, or none.
+        Key that must have signed the release, or its file. Default: any key, or none.
     max_epsilon, max_delta
         Maximum accepted ε and δ. Default: no maximum.
     population
         Number of users in the data, to judge δ. Default: the number of users in the release.
+    not_before
+        Earliest date accepted, against replay of an older signed release. Default: any date.
     """
     if max_epsilon is not None:
         validate.positive("max_epsilon", max_epsilon, "the largest epsilon to accept")
@@ -76,6 +82,8 @@ def verify_release(
         validate.probability("max_delta", max_delta, "the largest delta to accept")
     if population is not None:
         validate.positive_integer("population", population, "it counts users")
+    earliest = None if not_before is None else validate.day("not_before", not_before)
+    key = None if public_key is None else as_public_key(public_key)
     path = Path(path)
     checks: list[Check] = []
     release: Release | None = None
@@ -99,19 +107,23 @@ def verify_release(
     check("files", lambda: check_sums(files))
     if checks[0].passed:  # damaged files are not parsed
         check("contents", contents)
-    check("signature", lambda: _check_signed(files, public_key))
-    warnings: tuple[str, ...] = ()
+    check("signature", lambda: check_signed(files, key))
+    warnings: list[str] = []
     if release is not None:
         found: Release = release
         check("status", lambda: _check_status(found, allowed))
         if max_epsilon is not None or max_delta is not None:
             check("limits", lambda: _check_limits(found.certificate, max_epsilon, max_delta))
-        warnings = tuple(_delta_warnings(found, population))
+        warnings += _delta_warnings(found, population)
+        if earliest is not None:
+            check("date", lambda: _check_date(found, earliest))
+            if key is None:
+                warnings.append(_DATE_UNSIGNED)
     return Verdict(
         checks=tuple(checks),
         release=release,
         is_signed=bundle.SIGNATURE in files,
-        warnings=warnings,
+        warnings=tuple(warnings),
     )
 
 
@@ -129,6 +141,13 @@ def _check_limits(
     return "epsilon and delta are within the given limits"
 
 
+def _check_date(release: Release, earliest: date) -> str:
+    found = release.facts.date
+    if found < earliest:
+        raise CheckFailed(f"the release is dated {found}, before {earliest}")
+    return f"the release is dated {found}, not before {earliest}"
+
+
 def _delta_warnings(release: Release, population: int | None) -> list[str]:
     listed = release.model.users
     users = max(population or 0, 0 if listed is None else len(listed))
@@ -141,14 +160,3 @@ def _check_status(release: Release, allowed: frozenset[Status]) -> str:
     if status not in allowed:
         raise CheckFailed(f"the status is {status}, which is not accepted")
     return f"the status is {status}"
-
-
-def _check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -> str:
-    if bundle.SIGNATURE not in files:
-        if public_key is None:
-            return "none: the release is not signed"
-        raise CheckFailed("the release is not signed, and --public-key requires it")
-    key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
-    if public_key is not None:
-        return "the checksums are signed with the given key"
-    return f"the checksums are signed with the key {key}; check whose key it is"

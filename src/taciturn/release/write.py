@@ -2,6 +2,7 @@
 
 import hashlib
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from taciturn._internal import strict_json
+from taciturn._internal import strict_json, validate
 from taciturn._internal.encode import parquet_bytes
 from taciturn._internal.files import write_file, write_folder
 from taciturn._version import __version__
@@ -49,6 +50,7 @@ def write_release(
     pseudonyms: pl.DataFrame | None = None,
     key: Ed25519PrivateKey | None = None,
     draft: Path | None = None,
+    date: date | None = None,
 ) -> Path:
     """Write the publishable part of a fit to a new folder.
 
@@ -68,6 +70,8 @@ def write_release(
         pseudonyms. See `make_pseudonyms`.
     key
         Key to sign the release with.
+    date
+        Day on which the training began. Default: today (UTC).
     """
     path = Path(path).absolute()
     if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
@@ -88,6 +92,7 @@ def write_release(
         solver=fit.solver,
         settings=dict(fit.settings),
         taciturn=__version__,
+        date=datetime.now(UTC).date() if date is None else validate.day("date", date),
         user_ids=users_out.value,
     )
     check_solver(facts.solver, facts.settings, certificate.ledger)  # readers make the same check

@@ -30,7 +30,7 @@ from taciturn.mechanisms.run_files import (
     lock,
 )
 from taciturn.mechanisms.run_folder import RunFolder
-from taciturn.release.read import load_release
+from taciturn.release.read import read_own_release
 from taciturn.release.write import (
     make_pseudonyms,
     write_private_items,
@@ -83,7 +83,7 @@ def finish_interrupted(targets: Targets, binding: Binding) -> Certificate | None
         )
     if not (targets.release.is_dir() and path.is_dir() and is_run_folder(path)):
         return None
-    certificate = load_release(targets.release).certificate
+    certificate = read_own_release(targets.release).certificate
     handle = lock(path)
     try:
         if (path / LEDGER).exists():
