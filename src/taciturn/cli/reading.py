@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from taciturn.cli.console import note
+from taciturn.cli.options import number_option
 from taciturn.cli.progress import bytes_bar
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ def reading_options(
             "optionally timestamp, in this order. Needs --separator.",
         ),
     ] = False,
+    max_expansion: Annotated[
+        float | None,
+        number_option(
+            "Maximum unpacked size of a compressed text file, in multiples of its own size; up to "
+            "64 MiB are always accepted. Default: 100."
+        ),
+    ] = None,
 ) -> "ReadingOptions":
     """Options for reading the source."""
     from taciturn.data.options import ReadingOptions
@@ -78,6 +86,7 @@ def reading_options(
         outside=outside,
         item_id_type=item_id_type,
         header=False if no_header else None,
+        max_expansion=max_expansion,
     )
 
 

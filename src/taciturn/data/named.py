@@ -24,6 +24,7 @@ from taciturn.data.readers import ROLES, read_ratings
 from taciturn.data.synthetic import PRESETS, synthetic_ratings
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.scale import Scale
+from taciturn.tables.expansion import ExpansionLimit, zip_member
 from taciturn.tables.files import TableFile
 
 _GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
@@ -352,7 +353,7 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
                 raise InvalidDocument(
                     f"{archive} has no {known.member}; expected that of {known.name}"
                 )
-            content = bundle.read(members[0])
+            content = zip_member(bundle, members[0], ExpansionLimit(str(archive)))
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError):
         raise InvalidDocument(f"{archive} is damaged; delete it and download it again") from None
     separator = _SEPARATORS.get(known.member)

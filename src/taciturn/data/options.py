@@ -63,6 +63,9 @@ class ReadingOptions:
     item_id_type
         Type of the item ids in a text file: `text` (the default) or `int`. User ids in a text file
         are always text. All other sources keep their types.
+    max_expansion
+        Maximum unpacked size of a compressed text file, in multiples of its own size. Default: 100.
+        Up to 64 MiB are always accepted.
     """
 
     scale: Scale | None = None
@@ -74,6 +77,7 @@ class ReadingOptions:
     outside: Outside = Outside.ERROR
     timestamps: bool = False
     item_id_type: IdType | None = None
+    max_expansion: float | None = None
 
     def __post_init__(self) -> None:
         checked: dict[str, object] = {
@@ -85,6 +89,10 @@ class ReadingOptions:
         }
         if self.item_id_type is not None:
             checked["item_id_type"] = validate.choice("item_id_type", self.item_id_type, IdType)
+        if self.max_expansion is not None:
+            checked["max_expansion"] = validate.positive(
+                "max_expansion", self.max_expansion, "the default is 100"
+            )
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 

@@ -62,7 +62,14 @@ def _collect_source(source: object, scale: Scale, options: ReadingOptions) -> "_
     roles = ["user", "item", "rating", *(["timestamp"] if options.timestamps else [])]
     file = None
     if is_path(source):
-        file = TableFile(source, ROLES, options.columns, options.separator, options.header)
+        file = TableFile(
+            source,
+            ROLES,
+            options.columns,
+            options.separator,
+            options.header,
+            max_expansion=options.max_expansion,
+        )
     if options.item_id_type is not None and not (file and file.is_text):
         raise InvalidParameter(
             "item_id_type applies only to text files; Parquet files, frames and arrays keep their "

@@ -8,6 +8,7 @@ import polars as pl
 from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument
 from taciturn.tables.columns import Roles, find_columns, is_header
+from taciturn.tables.expansion import ExpansionLimit
 from taciturn.tables.opening import (
     Explained,
     checked_path,
@@ -36,6 +37,8 @@ class TableFile:
         Format of a text file; detected from its header line if None.
     content
         The text, if it is already unpacked.
+    max_expansion
+        Maximum unpacked size of a compressed text file; see `ExpansionLimit`.
 
     Attributes
     ----------
@@ -52,6 +55,7 @@ class TableFile:
         header: bool | None = None,
         *,
         content: bytes | None = None,
+        max_expansion: float | None = None,
     ) -> None:
         check_fork()
         self.path = checked_path(path)
@@ -63,7 +67,8 @@ class TableFile:
                 found = find_columns(self._names, roles, columns)
                 self.places = {role: self._names.index(name) for role, name in found.items()}
             else:
-                source = text_source(self.path) if content is None else content
+                limit = ExpansionLimit(self.path, max_expansion, has_option=True)
+                source = text_source(self.path, limit) if content is None else content
                 self._text = TextRows(self.path, source, separator, header)
                 self.places = _text_places(self._text, roles, columns, header)
 

@@ -1,6 +1,5 @@
 """Opening table files: format detection, decompression and error messages."""
 
-import bz2
 import glob
 import lzma
 import os
@@ -11,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from taciturn.errors import InvalidDocument
+from taciturn.tables.expansion import ExpansionLimit, unpacked
 
 _UNREADABLE = (
     "a line has the wrong number of fields, a field has the wrong type, or the text is not UTF-8"
@@ -103,28 +103,19 @@ def _parquet_files(path: str) -> list[str]:
     return sorted(files, key=lambda file: Path(file).parts)
 
 
-def text_source(path: str) -> str | bytes:
+def text_source(path: str, limit: ExpansionLimit | None = None) -> str | bytes:
     """Path of a file that polars reads directly (plain, gzip, Zstandard, URL), else its content.
 
-    polars cannot open a file whose name is not UTF-8.
+    polars cannot open a file whose name is not UTF-8. The default limit is `ExpansionLimit(path)`.
+    Files at a URL are not checked.
     """
     if "://" in path:
         return path
     if not Path(path).is_file():
         raise FileNotFoundError(path)
-    lower = path.lower()
-    if lower.endswith(".bz2"):
-        return bz2.decompress(Path(path).read_bytes())
-    if lower.endswith((".xz", ".lzma")):
-        return lzma.decompress(Path(path).read_bytes())
-    if lower.endswith(".zip"):
-        with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if not name.endswith("/")]
-            if len(names) != 1:
-                raise InvalidDocument(
-                    f"{path} contains {len(names)} files; unpack it and pass the one with the table"
-                )
-            return archive.read(names[0])
+    content = unpacked(limit or ExpansionLimit(path))
+    if content is not None:
+        return content
     return path if _is_utf8(path) else Path(path).read_bytes()
 
 
