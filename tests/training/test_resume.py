@@ -1,6 +1,7 @@
 """An interrupted training resumes with the same noise or is refused."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from taciturn.errors import InvalidDocument, NoiseReuse, OutputError
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.release.read import load_release
 from taciturn.solvers import loop
 from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.training.outputs import run_folder
@@ -242,3 +244,14 @@ def test_a_failure_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
             go(tmp_path / "late")
     (note,) = late.value.__notes__
     assert "is complete" in note and "delete the folder" not in note
+
+
+def test_a_resumed_training_has_the_date_of_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("taciturn.mechanisms.run_folder.today", lambda: date(2026, 1, 31))
+        with pytest.raises(KeyboardInterrupt):
+            go(tmp_path / "release", progress=stop_at(3))
+    go(tmp_path / "release", resume=True)
+    assert load_release(tmp_path / "release").facts.date == date(2026, 1, 31)

@@ -14,11 +14,11 @@ A ledger that lacks an event whose noise was used is refused. Lines, checkpoint 
 MACs under keys derived from the noise key, and a run whose files were edited does not resume.
 """
 
-import datetime
 import hashlib
 import os
 import secrets
 from collections.abc import Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class RunFolder:
         return Ledger(self._ledger.events, run=self._ledger.run)
 
     @property
-    def date(self) -> datetime.date:
+    def date(self) -> date:
         """Day on which the run began, in UTC; a resumed run keeps it."""
         return self._key.date
 
@@ -96,7 +96,7 @@ class RunFolder:
             noise=noise,
             bound=bound(noise, data),
             start=secrets.randbits(128),
-            date=datetime.datetime.now(datetime.UTC).date(),
+            date=today(),
         )
         chains = {name: _new_chain(noise, name) for name in (LEDGER, USES)}
         headers: dict[str, dict[str, Any]] = {
@@ -244,6 +244,11 @@ class RunFolder:
     def _check_held(self) -> None:
         if self._lock is None:
             raise NoiseReuse(f"the run folder {self.path} was closed; resume the run to continue")
+
+
+def today() -> date:
+    """The current day in UTC."""
+    return datetime.now(UTC).date()
 
 
 def remove_leftover(path: Path) -> None:

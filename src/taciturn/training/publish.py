@@ -65,6 +65,7 @@ def publish(folder: RunFolder, targets: Targets, fit: Fit, certificate: Certific
         pseudonyms=pseudonyms,
         key=targets.key,
         draft=path / DRAFT,
+        date=folder.date,
     )
     _deliver(path, folder.ledger.run, targets)
     folder.delete()
