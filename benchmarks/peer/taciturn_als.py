@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from protocol import SEED, Factors, Stopwatch, Task
 
-from taciturn.data.ratings import Ratings, filed
+from taciturn.data.ratings import Ratings, compress_sorted
 from taciturn.queries.executor import LocalExecutor
 from taciturn.scale import Scale
 from taciturn.solvers.contract import PublicFacts, Session
@@ -19,7 +19,7 @@ ratings = Ratings(
     user_ids=pl.Series(range(users)),
     item_ids=pl.Series(range(items)),
     scale=scale,
-    by_user=filed(task.train["user"], task.train["item"], codes, users),
+    by_user=compress_sorted(task.train["user"], task.train["item"], codes, users),
 )
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taciturn.accounting.ledger import Ledger, Status, combine
     from taciturn.accounting.units import Unit
     from taciturn.data import load
-    from taciturn.data.id_lists import with_universe
+    from taciturn.data.id_lists import with_id_lists
     from taciturn.data.ratings import Ratings
     from taciturn.errors import SignatureNotChecked, TaciturnError
     from taciturn.evaluate.metrics import rmse
@@ -80,7 +80,7 @@ _HOME = {
     "save": "taciturn.training.train",
     "train": "taciturn.training.train",
     "verify_release": "taciturn.release.verify",
-    "with_universe": "taciturn.data.id_lists",
+    "with_id_lists": "taciturn.data.id_lists",
 }
 
 __all__ = [
@@ -122,7 +122,7 @@ __all__ = [
     "save",
     "train",
     "verify_release",
-    "with_universe",
+    "with_id_lists",
 ]
 
 

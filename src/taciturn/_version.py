@@ -1,3 +1,3 @@
-"""The version of Taciturn, written once."""
+"""Version of Taciturn; the build reads it from here."""
 
 __version__ = "0.2.0.dev0"

@@ -120,10 +120,10 @@ def test_every_changed_number_is_refused(path: tuple[Any, ...], factor: float) -
         {"statement": DOCUMENT["statement"] | {"unit": "user"}},
         {"statement": DOCUMENT["statement"] | {"epsilon": None}},
         {"statement": DOCUMENT["statement"] | {"relation": "anything"}},
-        {"statement": DOCUMENT["statement"] | {"hides": "everything about every user"}},
+        {"statement": DOCUMENT["statement"] | {"protects": "everything about every user"}},
         {"statement": DOCUMENT["statement"] | {"epsilon": 10**400}},
         {"statement": DOCUMENT["statement"] | {"more": 1}},
-        {"not_hidden": []},
+        {"not_protected": []},
         {"notes": DOCUMENT["notes"][:-1]},
         {"checking": DOCUMENT["checking"] | {"proves": "honesty"}},
         {"surprise": 1},
@@ -172,7 +172,7 @@ def test_a_certificate_without_privacy_has_no_numbers() -> None:
     assert certificate.epsilon is None and certificate.mu is None and certificate.group == ()
     text = certificate.to_text()
     assert "Not private" in text and "item means" in text and "epsilon =" not in text
-    assert certificate.to_dict()["statement"]["hides"] is None
+    assert certificate.to_dict()["statement"]["protects"] is None
 
 
 def test_noise_that_protects_nothing_gets_no_certificate() -> None:
@@ -184,7 +184,7 @@ def test_noise_that_protects_nothing_gets_no_certificate() -> None:
 def test_plain_words_say_what_is_protected_and_what_is_not(unit: Unit) -> None:
     text = Certificate.from_ledger(Ledger([replace(ITEMS, unit=unit)]), 1e-5).to_text()
     facts = unit.facts
-    for sentence in (facts.relation, facts.hides, *facts.not_hidden):
+    for sentence in (facts.relation, facts.protects, *facts.not_protected):
         assert sentence in text
     for phrase in ("compose", "held-out error", "arithmetic", "honestly kept", "false-positive"):
         assert phrase in text
@@ -201,7 +201,7 @@ def test_plain_words_say_what_is_protected_and_what_is_not(unit: Unit) -> None:
 def test_plain_words_promise_no_more_than_the_status(change: dict[str, Any], heading: str) -> None:
     certificate = Certificate.from_ledger(Ledger([replace(ITEMS, **change)]), 1e-5)
     assert f"\n{heading}" in certificate.to_text()
-    assert (certificate.to_dict()["statement"]["hides"] is None) == bool(change)
+    assert (certificate.to_dict()["statement"]["protects"] is None) == bool(change)
 
 
 def test_plain_words_round_epsilon_up() -> None:

@@ -181,7 +181,7 @@ def test_a_published_pattern_is_free_under_value_only() -> None:
     plain = Ledger([ITEMS, USERS])
     assert ledger.spend(group=7) == plain.spend(group=7) and ledger.status is Status.PROVEN
     certificate = Certificate.from_ledger(ledger, 1e-5)
-    assert certificate.not_hidden[-1].endswith(": features")
+    assert certificate.not_protected[-1].endswith(": features")
     assert "features" in certificate.to_text()
     assert Certificate.from_dict(certificate.to_dict()) == certificate
     protected = Ledger([replace(ITEMS, unit=Unit.RATING), replace(published, unit=Unit.RATING)])

@@ -105,7 +105,7 @@ def test_a_sparse_matrix_that_cannot_hold_a_zero_is_refused(tmp_path: Path) -> N
     # Splits and lists are still marked as sparse.
     part = library.load(matrix, scale="0:5").select(np.arange(len(ratings)) % 2 == 0)
     with pytest.raises(InvalidParameter, match="sparse"):
-        train(library.with_universe(part, items=range(30)), None, BUDGET, output=tmp_path / "s")
+        train(library.with_id_lists(part, items=range(30)), None, BUDGET, output=tmp_path / "s")
 
 
 def random_matrix() -> np.ndarray:

@@ -64,7 +64,7 @@ def test_unit_rating_releases_every_listed_user_and_item(
     assert len(pl.read_parquet(tmp_path / "r" / "users.parquet")) == 500
     assert len(pl.read_parquet(tmp_path / "r" / "items.parquet")) == 2000
     certificate = json.loads((tmp_path / "r" / "certificate.json").read_text())["certificate"]
-    assert any("both lists are treated as public" in each for each in certificate["not_hidden"])
+    assert any("both lists are treated as public" in each for each in certificate["not_protected"])
     # All ids are text if one id of the list is text.
     pl.DataFrame({"item_id": [*map(str, range(1, 2001)), "x"]}).write_csv(tmp_path / "items.csv")
     changed: dict[object, Path] = {tmp_path / "r": tmp_path / "t", lists[1]: tmp_path / "items.csv"}

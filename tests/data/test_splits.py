@@ -127,7 +127,7 @@ def test_bad_folds_bad_seeds_and_tiny_sets_are_refused() -> None:
     for seed in bad_seeds:
         with pytest.raises(InvalidParameter, match="seed"):
             random_split(RATINGS, 0.1, seed)
-    with pytest.raises(InvalidParameter, match="one side empty"):
+    with pytest.raises(InvalidParameter, match="one part empty"):
         random_split(load(([1], [1], [3]), scale="1:5"), 0.1)
 
 

@@ -106,7 +106,7 @@ def test_units_are_compared_side_by_side(tmp_path: Path) -> None:
     assert comparison.summaries()[1].difference is not None
     page = write_comparison(tmp_path, comparison)[3].read_text()
     for unit in units:
-        assert unit.facts.hides.replace("'", "&#x27;") in page or unit.facts.hides in page
+        assert unit.facts.protects.replace("'", "&#x27;") in page or unit.facts.protects in page
 
 
 def test_a_comparison_is_written_as_data_figures_and_a_page(tmp_path: Path) -> None:

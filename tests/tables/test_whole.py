@@ -59,7 +59,7 @@ def test_a_compressed_id_list_is_read_like_a_plain_one(written: Any) -> None:
     ratings = random_ratings(3, users=8, items=6)
     items = written("items.csv", "\n".join(["item_id", *map(str, range(100, 120))]) + "\n")
     users = written("users.txt", "\n".join(["user id", *map(str, range(20))]) + "\n")
-    wide = IdLists(users=users, items=items).among(ratings)
+    wide = IdLists(users=users, items=items).extend(ratings)
     assert wide.shape == (20, 20)
     assert wide.user_ids.dtype == pl.String and wide.item_ids.dtype == pl.Int64
 

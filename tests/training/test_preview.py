@@ -26,7 +26,7 @@ def test_a_preview_predicts_status_epsilon_and_releases(name: str, tmp_path: Pat
         # The ratios of `als` are rounded from other sensitivities.
         exact = done.certificate.epsilon
         assert seen.certificate.epsilon == (pytest.approx(exact) if name == "als" else exact)
-        assert seen.certificate.not_hidden == done.certificate.not_hidden
+        assert seen.certificate.not_protected == done.certificate.not_protected
         events = present(done.fit).ledger.events
         noisy = [event for event in events if isinstance(event, GaussianRelease)]
         assert seen.releases == len(noisy)

@@ -109,10 +109,10 @@ class Certificate:
         return Ledger(self.events, run=self.run)
 
     @property
-    def not_hidden(self) -> list[str]:
+    def not_protected(self) -> list[str]:
         """Sentences that describe what the guarantee does not protect."""
         patterns = [text.PATTERN.format(purpose=purpose) for purpose in self.ledger.patterns]
-        return [*self.unit.facts.not_hidden, *patterns]
+        return [*self.unit.facts.not_protected, *patterns]
 
     def to_dict(self) -> dict[str, Any]:
         """Certificate as JSON types."""
@@ -125,7 +125,7 @@ class Certificate:
             "statement": {
                 "unit": self.unit,
                 "relation": facts.relation,
-                "hides": facts.hides if self.status is Status.PROVEN else None,
+                "protects": facts.protects if self.status is Status.PROVEN else None,
                 "epsilon": self.epsilon,
                 "delta": self.delta,
                 "mu": self.mu,
@@ -139,7 +139,7 @@ class Certificate:
                 {"size": line.size, "of": facts.member, "mu": line.mu, "epsilon": line.epsilon}
                 for line in self.group
             ],
-            "not_hidden": self.not_hidden,
+            "not_protected": self.not_protected,
             "notes": list(text.NOTES),
             "checking": {"proves": text.PROVES, "does_not_prove": text.DOES_NOT_PROVE},
             "ledger": self.ledger.to_dict(),
@@ -276,7 +276,7 @@ def _lines(certificate: Certificate) -> list[str]:
         text.STATUS[status],
         *(f"  - {reason}" for reason in certificate.reasons),
         "",
-        text.PROTECTED.format(heading=heading, hides=unit.facts.hides, unit=unit),
+        text.PROTECTED.format(heading=heading, protects=unit.facts.protects, unit=unit),
         text.NEIGHBOURS.format(relation=unit.facts.relation),
     ]
     if certificate.epsilon is not None and certificate.mu is not None:
@@ -302,7 +302,7 @@ def _lines(certificate: Certificate) -> list[str]:
     lines += [
         "",
         text.NOT_PROTECTED.format(unit=unit),
-        *(f"  - {sentence}" for sentence in certificate.not_hidden),
+        *(f"  - {sentence}" for sentence in certificate.not_protected),
         "",
         *text.NOTES,
         "",

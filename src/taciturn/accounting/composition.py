@@ -1,7 +1,7 @@
 """Basic and advanced composition, which use only the (ε, δ) of each step.
 
-They predate Rényi and Gaussian accounting and are kept for comparison. A step of ratio r = Δ/σ has
-its exact ε at its share of δ. Steps are (ratio, count) pairs. Nothing here reads private data.
+They predate Rényi and Gaussian accounting and are used only for comparison. A step of ratio r = Δ/σ
+has its exact ε at its share of δ. Steps are (ratio, count) pairs. Nothing here reads private data.
 """
 
 import math

@@ -90,7 +90,7 @@ class GaussianRelease:
         Reason why no valid proof supports `sensitivity`; None if one does.
     sensitivity_by_level
         If units have personal budgets: sensitivity for a unit of each declared level. The largest
-        is `sensitivity`. A mapping or pairs; empty if all units are alike.
+        is `sensitivity`. A mapping or pairs; empty if all units have the same budget.
     part
         Name of the part of the data that the table was computed from; None for all of it. Parts
         with different names are disjoint, and the part of a unit depends on that unit alone.
@@ -268,7 +268,7 @@ def _checked_levels(event: GaussianRelease) -> tuple[tuple[str, float], ...]:
     for level in levels:
         validate.text("level", level, "use its declared name")
     checked = tuple(
-        (level, validate.positive("sensitivity_by_level", value, "give one number for each level"))
+        (level, validate.positive("sensitivity_by_level", value, "pass one number for each level"))
         for level, value in levels.items()
     )
     if checked and max(value for _, value in checked) != event.sensitivity:

@@ -29,7 +29,7 @@ DELTA_RELATIVE_ERROR = 1e-11
 
 MU_MIN, MU_MAX = 1e-100, 1e8
 """Range of μ that is accounted for. Below it squares underflow; far below its upper end nothing is
-protected (at μ = 10 an attacker is all but certain)."""
+protected (at μ = 10 an attacker is almost always right)."""
 
 EPSILON_MIN, EPSILON_MAX = 1e-9, 1e9
 """Range of ε that a budget may have."""

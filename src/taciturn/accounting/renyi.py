@@ -2,7 +2,7 @@
 
 A μ-GDP Gaussian release satisfies Rényi differential privacy of every order α > 1 with parameter
 αμ²/2, which is ρ-zCDP with ρ = μ²/2. Both are upper bounds on the exact curve of
-`taciturn.accounting.gaussian` and are kept for comparison. Nothing here reads private data.
+`taciturn.accounting.gaussian` and are used only for comparison. Nothing here reads private data.
 """
 
 import math

@@ -27,7 +27,7 @@ HEADING = {
     "none": "Not protected",
 }
 
-PROTECTED = "{heading}: {hides} (unit `{unit}`)."
+PROTECTED = "{heading}: {protects} (unit `{unit}`)."
 NEIGHBOURS = "Two datasets are neighbours when {relation}."
 STATEMENT = "epsilon = {epsilon} at delta = {delta!r}; mu = {mu}."
 
@@ -86,8 +86,8 @@ class UnitFacts:
     """
 
     relation: str
-    hides: str
-    not_hidden: tuple[str, ...]
+    protects: str
+    not_protected: tuple[str, ...]
     member: str
 
 
@@ -100,8 +100,8 @@ UNITS = {
     "value": UnitFacts(
         relation="one rating's value is replaced by any other value on the declared scale; the "
         "rating pattern (which user rated which item) stays the same and is treated as public",
-        hides="how a user rated an item",
-        not_hidden=(
+        protects="how a user rated an item",
+        not_protected=(
             "that a user rated an item: the rating pattern is treated as public",
             "how many ratings a user or an item has",
             _SEVERAL_RATINGS,
@@ -111,8 +111,8 @@ UNITS = {
     ),
     "rating": UnitFacts(
         relation="one rating is added or removed",
-        hides="a rating and the fact that it exists",
-        not_hidden=(
+        protects="a rating and the fact that it exists",
+        not_protected=(
             "which users and items exist: both lists are treated as public",
             _SEVERAL_RATINGS,
             _SHARED_PATTERNS,
@@ -121,8 +121,8 @@ UNITS = {
     ),
     "user": UnitFacts(
         relation="all ratings of one user are added or removed",
-        hides="all ratings of a user together",
-        not_hidden=(
+        protects="all ratings of a user together",
+        not_protected=(
             "which items exist: the list is treated as public",
             "the user's own profile, which is shown to that user only and is not released",
             _SHARED_PATTERNS,

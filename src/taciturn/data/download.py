@@ -1,4 +1,4 @@
-"""Downloads that resume after an interruption and are kept only if their checksums match."""
+"""Downloads that resume after an interruption and are discarded if their checksums do not match."""
 
 import hashlib
 import time
@@ -31,7 +31,7 @@ def download(
 
     Bytes are written to `target`.part. An interrupted download resumes from that file, within this
     call or in the next one, also after the disk was full. The file gets its final name only if all
-    `checksums` match, which are given by algorithm name; otherwise nothing is kept.
+    `checksums` match, which are given by algorithm name; otherwise it is deleted.
     """
     part = target.with_name(target.name + ".part")
     try:
@@ -44,7 +44,7 @@ def download(
                 if isinstance(error, urllib.error.HTTPError) and error.code < 500:
                     part.unlink(missing_ok=True)
                     raise DownloadFailed(
-                        f"{url} answered {error.code} {error.reason}; nothing was kept"
+                        f"{url} answered {error.code} {error.reason}; nothing was saved"
                     ) from None
                 if attempt == ATTEMPTS - 1:
                     raise DownloadFailed(
@@ -56,7 +56,7 @@ def download(
             if file_digest(part, algorithm) != expected:
                 part.unlink()
                 raise DownloadFailed(
-                    f"the {algorithm} checksum of {url} does not match; nothing was kept: try "
+                    f"the {algorithm} checksum of {url} does not match, so it was deleted: try "
                     "again, or put the official archive into the folder that TACITURN_DATA names"
                 )
         sync(part)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal.forks import check_fork
-from taciturn.data.ratings import Ratings, filed
+from taciturn.data.ratings import Ratings, compress_sorted
 from taciturn.errors import InvalidDocument
 from taciturn.tables.names import ITEM, USER
 from taciturn.tables.whole import id_column, read_table
@@ -29,8 +29,8 @@ class IdLists:
     users: Path | None = None
     items: Path | None = None
 
-    def among(self, ratings: Ratings) -> Ratings:
-        """The same ratings with all listed users and items, including those without ratings.
+    def extend(self, ratings: Ratings) -> Ratings:
+        """The ratings, extended to all listed users and items, including those without ratings.
 
         User ids in a text file are text, in ratings and in lists alike. The type of the item ids
         in a list applies to the ratings too.
@@ -42,13 +42,13 @@ class IdLists:
             users = id_column(read_table(self.users, is_typed=False), USER, str(self.users))
         if self.items is not None:
             items = id_column(read_table(self.items), ITEM, str(self.items))
-        return with_universe(ratings, users=users, items=items)
+        return with_id_lists(ratings, users=users, items=items)
 
 
-def with_universe(
+def with_id_lists(
     ratings: Ratings, *, users: Ids | None = None, items: Ids | None = None
 ) -> Ratings:
-    """The same ratings with all listed users and items, including those without ratings.
+    """The ratings, extended to all listed users and items, including those without ratings.
 
     Ids have the type of the lists and are sorted. Raises if an id of the ratings is missing from a
     list; the message does not name the id, which is private.
@@ -58,7 +58,7 @@ def with_universe(
     item_ids, item_places = _placed(ratings.item_ids, items, "item")
     rows, columns = user_places[ratings.rows()], item_places[ratings.by_user.columns]
     codes, times = ratings.by_user.codes, ratings.timestamps
-    if not (_rises(user_places) and _rises(item_places)):
+    if not (_is_ascending(user_places) and _is_ascending(item_places)):
         order = np.lexsort((columns, rows))
         rows, columns, codes = rows[order], columns[order], codes[order]
         times = None if times is None else times[order]
@@ -66,13 +66,13 @@ def with_universe(
         user_ids=user_ids,
         item_ids=item_ids,
         scale=ratings.scale,
-        by_user=filed(rows, columns, codes, len(user_ids)),
+        by_user=compress_sorted(rows, columns, codes, len(user_ids)),
         timestamps=times,
         preparation=ratings.preparation,
     )
 
 
-def _rises(places: Places) -> bool:
+def _is_ascending(places: Places) -> bool:
     return bool((np.diff(places) > 0).all())
 
 

@@ -53,7 +53,8 @@ class ReadingOptions:
         Format of a text file. If None, both are detected from a header line. For a file without a
         header, pass `header=False` and the separator: its first line is a private rating.
     duplicates
-        Pairs rated more than once: `error`, `last` (by timestamp if kept, else by row) or `mean`.
+        Pairs rated more than once: `error`, `last` (by timestamp if timestamps are read, else by
+        row) or `mean`.
     missing
         Rows without a user, item or rating: `error` or `drop`.
     outside

@@ -40,8 +40,8 @@ class Axis(StrEnum):
 class Pattern:
     """Rated pairs in compressed rows: row r has the entries starts[r] to starts[r + 1].
 
-    starts (rows + 1, int64); columns (entries, int32), rising within a row and below `width`, the
-    number of counterparts. Checked when built; the arrays are read-only.
+    starts (rows + 1, int64); columns (entries, int32), ascending within a row and below `width`,
+    the number of counterparts. Checked when built; the arrays are read-only.
     """
 
     starts: npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ class Pattern:
         starts, columns = self.starts, self.columns
         is_rising = starts.size > 0 and bool((np.diff(starts) >= 0).all())
         if not is_rising or starts[0] != 0 or starts[-1] != columns.size:
-            raise InvalidParameter("starts must rise from 0 to the number of entries")
+            raise InvalidParameter("starts must be ascending, from 0 to the number of entries")
         if columns.size > ENTRIES_MAX:
             raise InvalidParameter("there can be at most 2^33 ratings")
         if columns.size and not 0 <= columns.min() <= columns.max() < self.width:
@@ -63,7 +63,9 @@ class Pattern:
         rises = np.diff(columns) > 0
         rises[starts[1:-1][(starts[1:-1] > 0) & (starts[1:-1] < columns.size)] - 1] = True
         if not rises.all():
-            raise InvalidParameter("columns must rise within each row: no pair may come twice")
+            raise InvalidParameter(
+                "columns must be strictly ascending within each row: a pair occurs at most once"
+            )
 
     def __len__(self) -> int:
         return self.starts.size - 1

@@ -30,7 +30,7 @@ Indices = npt.NDArray[np.int32]
 class Csr:
     """Ratings along one axis: row r has the entries starts[r] to starts[r + 1].
 
-    starts (rows + 1, int64); columns (entries, int32), rising within a row; codes (entries), the
+    starts (rows + 1, int64); columns (entries, int32), ascending within a row; codes (entries), the
     ratings in the compact form of their scale.
     """
 
@@ -45,11 +45,11 @@ class Csr:
         edges = [0, *np.searchsorted(self.starts, even).tolist(), self.starts.size - 1]
         inputs = self.starts, self.columns, self.codes
 
-        def file(part: int, *target: Any) -> None:
+        def fill(part: int, *target: Any) -> None:
             _core.transpose(*inputs, edges[part], edges[part + 1], *target)
 
         keys = [self.columns[self.starts[a] : self.starts[b]] for a, b in pairwise(edges)]
-        return _file_parts(keys, rows, self.codes, file)
+        return _fill_parts(keys, rows, self.codes, fill)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,9 +179,9 @@ class Ratings:
         """Ratings selected by a boolean array in the order of `by_user`; keeps users and items."""
         if keep.shape != (len(self),) or keep.dtype != np.bool_:
             raise InvalidParameter("keep must have one boolean for each rating")
-        kept = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
+        selected = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
         by_user = Csr(
-            kept[self.by_user.starts], self.by_user.columns[keep], self.by_user.codes[keep]
+            selected[self.by_user.starts], self.by_user.columns[keep], self.by_user.codes[keep]
         )
         return Ratings(
             user_ids=self.user_ids,
@@ -218,7 +218,7 @@ class Ratings:
         return digest.hexdigest()
 
     def to_frame(self) -> pl.DataFrame:
-        """Table with the columns user_id, item_id, rating and, if kept, timestamp."""
+        """Table with the columns user_id, item_id, rating and, if available, timestamp."""
         check_fork()
         columns = {
             "user_id": self.user_ids.gather(self.rows()),
@@ -238,25 +238,25 @@ def group(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) 
     edges = np.linspace(0, rows.size, parallel.thread_count(None) + 1).astype(int).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(edges)]
 
-    def file(part: int, *target: Any) -> None:
+    def fill(part: int, *target: Any) -> None:
         _core.group(rows[parts[part]], columns[parts[part]], codes[parts[part]], *target)
 
-    return _file_parts([rows[part] for part in parts], count, codes, file)
+    return _fill_parts([rows[part] for part in parts], count, codes, fill)
 
 
-def filed(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:
+def compress_sorted(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:
     """Compress triples that are already sorted by row and column into `count` rows."""
     counts = np.zeros(count, dtype=np.int64)
     _core.count_keys(rows, counts)
     return Csr(np.concatenate([[0], np.cumsum(counts)]), columns, codes)
 
 
-def _file_parts(
-    keys: list[Indices], rows: int, codes: npt.NDArray[Any], file: Callable[..., None]
+def _fill_parts(
+    keys: list[Indices], rows: int, codes: npt.NDArray[Any], fill: Callable[..., None]
 ) -> Csr:
     """Fill a table in parallel, one thread per part; `keys` are the row indices of each part.
 
-    file(part, next, columns, codes) writes the entries of a part, the first of row r at next[r].
+    fill(part, next, columns, codes) writes the entries of a part, the first of row r at next[r].
     """
     counts = np.zeros((len(keys), rows), dtype=np.int64)
     out = np.empty(codes.size, dtype=np.int32), np.empty_like(codes)
@@ -267,5 +267,5 @@ def _file_parts(
     each_part(lambda part: _core.count_keys(keys[part], counts[part]))
     starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     places = starts[:-1] + np.cumsum(counts, axis=0) - counts
-    each_part(lambda part: file(part, places[part], *out))
+    each_part(lambda part: fill(part, places[part], *out))
     return Csr(starts, *out)

@@ -14,7 +14,7 @@ import polars as pl
 from polars import selectors
 
 from taciturn.data.options import Duplicates, IdType, Missing, Outside, ReadingOptions
-from taciturn.data.ratings import Csr, Preparation, Ratings, filed, group
+from taciturn.data.ratings import Csr, Preparation, Ratings, compress_sorted, group
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.scale import Scale
 from taciturn.tables.files import TableFile
@@ -119,7 +119,7 @@ def _whole_numbers(ids: pl.Series) -> pl.Series:
 
 @dataclass(frozen=True)
 class _Collected:
-    """Ratings in source order: id indices, codes and, if kept, timestamps."""
+    """Ratings in source order: id indices, codes and, if requested, timestamps."""
 
     users: IdIndex
     items: IdIndex
@@ -213,8 +213,8 @@ def _build(
         indexed = pool.map(IdIndex.finish, (collected.users, collected.items))
         (user_ids, users), (item_ids, items) = indexed
     codes, when = collected.codes, collected.timestamps
-    if _is_filed(users, items):
-        by_user = filed(users, items, codes, len(user_ids))
+    if _is_sorted(users, items):
+        by_user = compress_sorted(users, items, codes, len(user_ids))
         del collected, users
     elif when is None:
         by_item = group(items, users, codes, len(item_ids))
@@ -238,7 +238,7 @@ def _build(
     )
 
 
-def _is_filed(users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> bool:
+def _is_sorted(users: npt.NDArray[np.int32], items: npt.NDArray[np.int32]) -> bool:
     """True if the rows are sorted by user and then by item, as in MovieLens."""
     for begin in range(0, users.size - 1, PIECE):
         here, then = slice(begin, begin + PIECE), slice(begin + 1, begin + PIECE + 1)

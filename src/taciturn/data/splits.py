@@ -120,5 +120,5 @@ def _by_user(
 
 def _divide(ratings: Ratings, test: npt.NDArray[np.bool_]) -> Split:
     if test.all() or not test.any():
-        raise InvalidParameter("the split leaves one side empty; use more ratings or another split")
+        raise InvalidParameter("the split leaves one part empty; use more ratings or another split")
     return ratings.select(~test), ratings.select(test)

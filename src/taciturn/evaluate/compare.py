@@ -195,7 +195,7 @@ class Comparison:
             "delta": self.plan.delta,
             "seeds": list(self.plan.each_seed),
             "holdout": self.plan.holdout,
-            "units": {unit: unit.facts.hides for unit in self.plan.units},
+            "units": {unit: unit.facts.protects for unit in self.plan.units},
             "compared_with": self.plan.kinds[0][0],
             "compared_with_unit": self.plan.kinds[0][1],
             "results": [_row(summary) for summary in self.summaries()],

@@ -69,7 +69,7 @@ def draw_comparison(comparison: Comparison) -> Any:
             continue
         label = name if line[0].status == "proven" else f"{name} ({line[0].status})"
         if unit and has_units:
-            label += f", unit {unit}: protects {unit.facts.hides}"
+            label += f", unit {unit}: protects {unit.facts.protects}"
         errors = [summary.errors["rmse"] for summary in line]
         panel.errorbar(
             [summary.epsilon for summary in line],
@@ -122,7 +122,7 @@ def _page(comparison: Comparison, svg: bytes) -> bytes:
         "held-out ratings in the top quarter of the scale are relevant. Status claimed is not a "
         "guarantee."
         "</p>",
-        table(("unit", "protects"), [(unit, unit.facts.hides) for unit in plan.units]),
+        table(("unit", "protects"), [(unit, unit.facts.protects) for unit in plan.units]),
         "<h2>RMSE by popularity</h2>",
         table(("solver", "unit", "ε", "least popular", "2", "3", "4", "most popular"), groups),
         "<p class='note'>Five groups of items with about equally many training ratings.</p>",

@@ -157,7 +157,7 @@ class Job:
 
     def _ratings(self, read: Reader, note: Say, warn: Say) -> Ratings:
         """Ratings to train on; makes remarks about their preparation and about δ."""
-        ratings = self.lists.among(read(self.source, self.reading))
+        ratings = self.lists.extend(read(self.source, self.reading))
         for sentence in ratings.preparation.notes():
             note(sentence)
         # Under unit user the number of users is private, and this remark is owner-only.

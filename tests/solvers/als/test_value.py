@@ -141,7 +141,7 @@ def test_published_pattern_features_are_in_the_ledger_and_the_certificate() -> N
     certificate = Certificate.from_ledger(with_features.ledger, 1e-5)
     assert "inside the profiles" in certificate.to_text()
     assert not any(isinstance(event, PatternRelease) for event in without.ledger.events)
-    assert "profiles" not in "".join(Certificate.from_ledger(without.ledger, 1e-5).not_hidden)
+    assert "profiles" not in "".join(Certificate.from_ledger(without.ledger, 1e-5).not_protected)
     wide, narrow = (fit.model.user_profiles.factors.shape[1] for fit in (with_features, without))
     assert wide > narrow == usual_factors(30, 20, len(ratings))
 
