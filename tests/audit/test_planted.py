@@ -44,9 +44,11 @@ def failed(name: str, solver: Any = None, ratings: Ratings | None = None) -> lis
     return [finding.name for finding in check_runs(each)[0] if not finding.passed]
 
 
-def is_seen_by_scores(name: str, view: View = View.TRANSCRIPT, solver: Any = None) -> bool:
+def is_seen_by_scores(
+    name: str, runs: int, view: View = View.TRANSCRIPT, solver: Any = None
+) -> bool:
     """True if scores alone refute the claim, even at high confidence."""
-    plan = Plan(runs=100 if name == "als" else 500, view=view, confidence=CONFIDENCE)
+    plan = Plan(runs=runs, view=view, confidence=CONFIDENCE)
     result = audit_two_worlds(case(name, epsilon=5, solver=solver), plan, jobs=1)
     return result.mu > result.claim.mu
 
@@ -217,30 +219,32 @@ def test_a_gate_that_is_honest_only_when_observed_is_caught(monkeypatch: Patch) 
     assert failed("bias") == ["same when unobserved"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "name", "check"),
     [
         (half_noise, "bias", "noise size"),
         (half_noise, "gradient", "noise size"),
+        (half_noise, "als", "noise size"),
         (noise_on_users_only, "bias", "noise size"),
         (noise_on_users_only, "gradient", "noise size"),
         (no_range, "bias", "bounded"),
         (no_clipping, "als", "bounded"),
     ],
 )
-def test_too_little_noise_is_caught_twice(
+def test_too_little_noise_is_caught_by_single_runs(
     plant: Callable[[Patch], None], name: str, check: str, monkeypatch: Patch
 ) -> None:
-    """By a check of single runs, and by scores alone."""
     plant(monkeypatch)
     assert check in failed(name)
-    assert is_seen_by_scores(name)
 
 
-def test_half_the_noise_of_als_is_caught(monkeypatch: Patch) -> None:
-    half_noise(monkeypatch)
-    assert "noise size" in failed("als")
+@pytest.mark.slow
+@pytest.mark.parametrize(("plant", "name"), [(half_noise, "bias"), (no_clipping, "als")])
+def test_too_little_noise_is_seen_by_scores_alone(
+    plant: Callable[[Patch], None], name: str, monkeypatch: Patch
+) -> None:
+    plant(monkeypatch)
+    assert is_seen_by_scores(name, 100 if name == "als" else 500)
 
 
 @pytest.mark.parametrize("is_checkpoint_needed", [False, True])
@@ -318,8 +322,8 @@ class ExactMean(BiasSolver):
 @pytest.mark.slow
 def test_an_exact_mean_in_the_release_is_caught_twice() -> None:
     assert failed("bias", ExactMean()) == ["nothing outside the gate"]
-    assert is_seen_by_scores("bias", View.RELEASE, ExactMean())
-    assert not is_seen_by_scores("bias", View.TRANSCRIPT, ExactMean())
+    assert is_seen_by_scores("bias", 100, View.RELEASE, ExactMean())
+    assert not is_seen_by_scores("bias", 100, View.TRANSCRIPT, ExactMean())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,40 +23,38 @@ from tests.audit.helpers import CONFIDENCE, PRIVATE_PATTERN, SOUND, case, quick
 from tests.narrow import present
 from tests.solvers.helpers import BUDGET, random_ratings
 
-RUNS = 1000
-
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*SOUND, "als:rating", "als:user"])
-def test_sound_solvers_pass_and_the_bound_is_tight(name: str) -> None:
-    result = audit_two_worlds(case(name), Plan(runs=RUNS, confidence=CONFIDENCE))
+def test_a_sound_solver_passes_and_the_bound_is_tight() -> None:
+    """From end to end; false positives below 1e-6, by the binomial distribution of the errors.
+
+    For the other solvers, the exact losses of transcripts show the same.
+    """
+    result = audit_two_worlds(case("bias"), Plan(runs=500, confidence=CONFIDENCE))
     assert result.verdict is Verdict.NO_EVIDENCE, result.findings
     usual = replace(result, plan=replace(result.plan, confidence=0.95))
-    assert usual.mu > 0.8 * result.claim.mu
+    assert usual.mu > 0.7 * result.claim.mu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["bias", "gradient"])
-def test_the_release_alone_reveals_no_more_than_the_transcript(name: str) -> None:
+def test_the_release_alone_reveals_no_more_than_the_transcript() -> None:
     plan = Plan(runs=400, view=View.RELEASE, confidence=CONFIDENCE)
-    result = audit_two_worlds(case(name), plan)
+    result = audit_two_worlds(case("bias"), plan)
     assert result.verdict is Verdict.NO_EVIDENCE
     assert 0.5 < result.mu / result.claim.mu < 1  # the profiles carry most of the information
 
 
-@pytest.mark.parametrize(
-    "view", [View.TRANSCRIPT, pytest.param(View.RELEASE, marks=pytest.mark.slow)]
-)
-def test_the_paper_is_caught_by_its_counterexample(view: View) -> None:
-    """At ε_opt = 1, by scores alone, without the checks of single runs."""
-    runs = 200 if view is View.TRANSCRIPT else 600
-    result = audit_two_worlds(case("paper"), Plan(runs=runs, view=view, confidence=0.99), jobs=1)
+@pytest.mark.slow
+def test_the_paper_is_caught_by_its_counterexample() -> None:
+    """At ε_opt = 1, by scores alone, without the checks of single runs.
+
+    It is missed with probability 1e-7: the attacker's error rates are about 7 % and 50 %.
+    """
+    result = audit_two_worlds(case("paper"), Plan(runs=150, confidence=0.9), jobs=1)
     truth = counterexample(1.0, 1e-5)
     assert result.claim.epsilon == 1
     assert result.claim.mu == pytest.approx(truth.claimed_mu, rel=1e-6)
     assert result.mu > result.claim.mu
-    if view is View.RELEASE:
-        assert result.mu < truth.true_mu * 1.05
     assert result.verdict is Verdict.VIOLATED
     assert [each.name for each in result.findings if not each.passed] == ["bounded"]
 
@@ -71,21 +69,27 @@ def test_sound_solvers_pass_every_check(name: str) -> None:
         assert all(each.passed for each in findings), findings
 
 
-@pytest.mark.parametrize("name", [*SOUND, "paper"])
+@pytest.mark.parametrize("name", [*SOUND, *PRIVATE_PATTERN, "paper"])
 def test_the_loss_of_a_transcript_matches_its_formula(name: str) -> None:
-    """The loss is Σ‖Δ‖²/2σ² plus a term linear in the noise, and Σ‖Δ‖²/σ² is within the budget."""
+    """The loss is Σ‖Δ‖²/2σ² plus a term linear in the noise.
+
+    For a sound solver Σ‖Δ‖²/σ² is within the budget and nearly reaches it, so no attack on these
+    datasets exceeds the claim, and the best one nearly reaches it. The paper's exceeds its claim.
+    """
     each = case(name)
     solver, (first, second), budget = each.solver, each.pair.datasets, each.budget
-    for _ in range(3):
-        transcript = watch(solver, first, budget, each.session())
+    for seed in range(3):
+        session = each.session(noise=InsecureTestNoise(seed))
+        transcript = watch(solver, first, budget, session)
         both = with_others(transcript, play(transcript, solver, second, budget, each.session()))
         shifts = [
             float(np.linalg.norm((table.sums - present(table.others)).astype(float))) / scale
             for table, scale in zip(both.tables, both.noise_scales, strict=True)
         ]
-        if name != "paper":
-            assert np.linalg.norm(shifts) <= (1 + 1e-9) * BUDGET_MU
-            assert np.linalg.norm(shifts) > 0.9 * BUDGET_MU
+        if name == "paper":
+            assert np.linalg.norm(shifts) > 2 * counterexample(1.0, 1e-5).claimed_mu
+        else:
+            assert 0.9 * BUDGET_MU < np.linalg.norm(shifts) <= (1 + 1e-9) * BUDGET_MU
         noise = [
             float(np.vdot((table.sums - present(table.others)).astype(float), table.noise()))
             / scale**2
@@ -113,7 +117,7 @@ def test_queries_that_depend_on_ratings_are_reported() -> None:
 
 
 def test_an_interrupted_audit_resumes_from_its_runs(tmp_path: Path) -> None:
-    plan = Plan(runs=60, confidence=0.9)
+    plan = Plan(runs=10, confidence=0.9)
     seen: list[tuple[int, int]] = []
 
     class Interrupted(Exception):
@@ -139,6 +143,7 @@ def test_an_interrupted_audit_resumes_from_its_runs(tmp_path: Path) -> None:
     audit_two_worlds(case("bias"), plan, folder=tmp_path, jobs=1)
 
 
+@pytest.mark.slow
 def test_an_audit_runs_in_one_process_and_in_two() -> None:
     results = [audit_two_worlds(case("bias"), Plan(runs=30), jobs=jobs) for jobs in (1, 2)]
     assert all(isinstance(each, TwoWorlds) and each.mu > 0 for each in results)
