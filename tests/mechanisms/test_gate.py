@@ -76,7 +76,7 @@ def test_a_spent_budget_is_certified_and_not_exceeded(epsilon: float, shares: li
     assert present(certificate.epsilon) <= epsilon
     assert certificate.epsilon == pytest.approx(epsilon, rel=5e-5)
     recorded = len(gate.ledger.events)
-    with pytest.raises(BudgetExceeded, match="add up"):
+    with pytest.raises(BudgetExceeded, match="sum to more than"):
         release(gate, FIXED, share=1e-6)
     assert len(gate.ledger.events) == recorded
 
@@ -277,7 +277,7 @@ def test_bad_releases_record_nothing(table: FixedSums, share: float) -> None:
 
 def test_one_release_may_not_spend_too_much() -> None:
     gate = small_gate(budget=Budget.from_epsilon(200, 1e-5))
-    with pytest.raises(InvalidParameter, match="spread the budget"):
+    with pytest.raises(InvalidParameter, match="divide the budget"):
         release(gate, FIXED, share=1)
     for _ in range(10):
         release(gate, FIXED, share=0.1)

@@ -121,7 +121,7 @@ def test_deviations_match_sampled_profiles() -> None:
         (bu, fu), (bi, fi) = draws
         ratings = 3.0 + bu + bi + (fu * fi).sum(axis=1) + random.normal(0, 0.7**0.5, count)
         squares = (ratings - plain(model, user, item)) ** 2
-        found = model.deviations_rows(np.array([user]), np.array([item]))
+        found = model.standard_deviation_rows(np.array([user]), np.array([item]))
         assert found.dtype == np.float32
         assert abs(found[0] ** 2 - squares.mean()) < 4 * squares.std() / count**0.5
 
@@ -129,24 +129,24 @@ def test_deviations_match_sampled_profiles() -> None:
 @pytest.mark.parametrize("lack", ["residual", "users", "items"])
 def test_deviations_need_variances_on_both_axes(lack: str) -> None:
     model, rows = factor_model(), np.zeros(1, dtype=np.int64)
-    assert model.has_deviations and model.deviations_rows(rows, rows)[0] > 0
+    assert model.has_variances and model.standard_deviation_rows(rows, rows)[0] > 0
     change: dict[str, dict[str, Any]] = {
         "residual": {"residual_variance": None},
         "users": {"users": profiles(30, 4, 0)},
         "items": {"items": profiles(50, 4, 1)},
     }
     poorer = replace(model, **change[lack])
-    assert not poorer.has_deviations
+    assert not poorer.has_variances
     with pytest.raises(InvalidParameter, match="--uncertainty"):
-        poorer.deviations_rows(rows, rows)
+        poorer.standard_deviation_rows(rows, rows)
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])
 def test_a_missing_axis_is_refused_by_name(axis: str) -> None:
     absent: dict[str, Any] = {f"{axis}s": None}
     model, rows = replace(factor_model(), **absent), np.zeros(1, dtype=np.int64)
-    assert not model.has_deviations and model.factor_count == 4
-    for method in (model.score_rows, model.predict_rows, model.deviations_rows):
+    assert not model.has_variances and model.factor_count == 4
+    for method in (model.score_rows, model.predict_rows, model.standard_deviation_rows):
         with pytest.raises(InvalidParameter, match=f"no {axis} profiles"):
             method(rows, rows)
     with pytest.raises(InvalidParameter, match="no user or item profiles"):
@@ -157,7 +157,7 @@ def test_a_missing_axis_is_refused_by_name(axis: str) -> None:
 def test_rows_out_of_range_are_refused(bad: int) -> None:
     model = factor_model(30, 30)
     good, wrong = np.array([0]), np.array([bad])
-    for method in (model.score_rows, model.predict_rows, model.deviations_rows):
+    for method in (model.score_rows, model.predict_rows, model.standard_deviation_rows):
         with pytest.raises(InvalidParameter, match="user rows"):
             method(wrong, good)
         with pytest.raises(InvalidParameter, match="item rows"):

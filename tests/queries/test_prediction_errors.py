@@ -260,7 +260,7 @@ def test_profiles_that_are_not_finite_are_refused(bad: float) -> None:
 def test_features_that_do_not_fit_are_refused() -> None:
     ratings = random_ratings()
     users, items = random_features(ratings, 4)
-    with pytest.raises(InvalidParameter, match="fit the rating pattern"):
+    with pytest.raises(InvalidParameter, match="match the rating pattern"):
         sums(ratings, items, users)
     with pytest.raises(InvalidParameter, match="one width"):
         sums(ratings, users, random_features(ratings, 5)[1])

@@ -258,5 +258,5 @@ def test_bad_input_is_refused() -> None:
             spec.exact(other)
     for shape in ((5, 3), (4, 2), (4, 4)):
         spec = sums(random_features(shape, 2, np.random.default_rng(0)), 5)
-        with pytest.raises(InvalidParameter, match="fit the ratings"):
+        with pytest.raises(InvalidParameter, match="match the ratings"):
             spec.exact(values)

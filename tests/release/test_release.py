@@ -233,10 +233,12 @@ def test_variances_are_part_of_a_release(tmp_path: Path) -> None:
         assert np.array_equal(present(table.bias_variances), profiles.bias_variances)
         assert np.array_equal(present(table.variances), profiles.variances)
     recommender = Recommender(release)
-    assert recommender.has_deviations
+    assert recommender.has_variances
     pair = np.array([3], dtype=np.int32), np.array([4], dtype=np.int32)
     ids = [release.model.users.ids[3]], [release.model.items.ids[4]]
-    assert recommender.deviations(*ids) == pytest.approx(fit.model.deviations_rows(*pair))
+    assert recommender.standard_deviations(*ids) == pytest.approx(
+        fit.model.standard_deviation_rows(*pair)
+    )
     export_release(release, Form.NPZ, tmp_path / "r.npz")
     export_release(release, Form.PARQUET, tmp_path / "tables")
     with np.load(tmp_path / "r.npz") as arrays:

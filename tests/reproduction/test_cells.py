@@ -45,7 +45,7 @@ def test_a_cell_has_the_errors_of_the_paper_solver(protocol: Protocol) -> None:
     trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(1))
     solver = paper_solver(CELL.configuration, protocol, RATINGS.scale, 60)
     fit = solver.fit(RATINGS, session=Session(seed=3, noise=InsecureTestNoise(1)))
-    assert np.allclose(trace.rmse, fit.owner_view["rmse_before_step"], atol=1e-7)
+    assert np.allclose(trace.rmse, fit.owner_only_facts["rmse_before_step"], atol=1e-7)
     assert trace.iterations == 60 and trace.rmse_test == () and trace.ratings == len(RATINGS)
 
 

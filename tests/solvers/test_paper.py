@@ -108,7 +108,7 @@ def test_a_fit_equals_the_algorithm_with_dense_matrices(
     assert np.abs(fit.model.users.factors - theta).max() < 0.02
     assert np.abs(fit.private_items.factors - x).max() < 0.02
     assert np.allclose(fit.private_items.biases, means, atol=1e-6)
-    assert np.allclose(fit.owner_view["rmse_before_step"], errors, atol=0.01)
+    assert np.allclose(fit.owner_only_facts["rmse_before_step"], errors, atol=0.01)
 
 
 def test_the_noise_scale_is_that_of_the_paper() -> None:
@@ -169,7 +169,7 @@ def test_training_stops_when_its_error_settles() -> None:
     ratings = random_ratings(2, users=60, items=30)
     solver = replace(SOLVER, iterations=500, tolerance=1e-3, patience=4, epsilon_i=5.0)
     fit = solver.fit(ratings, session=Session(noise=InsecureTestNoise(1)))
-    errors = fit.owner_view["rmse_before_step"]
+    errors = fit.owner_only_facts["rmse_before_step"]
     assert 5 <= len(errors) == len(fit.ledger.events) < 500
     gains = [min(errors[: n - 4]) - min(errors[n - 4 : n]) for n in range(5, len(errors) + 1)]
     assert gains[-1] < 1e-3 and min(gains[:-1]) >= 1e-3
@@ -253,7 +253,7 @@ def test_training_errors_equal_those_of_the_papers_figures(real_set: Any, epsilo
         epsilon_i=epsilon_i, iterations=iterations, centre=Centre.ITEM_MEAN, tau=5.0
     )
     fit = solver.fit(load("ml-1m"), session=Session(noise=InsecureTestNoise(1)))
-    errors = fit.owner_view["rmse_before_step"]
+    errors = fit.owner_only_facts["rmse_before_step"]
     assert errors[0] == pytest.approx(1.0, abs=0.002)
     assert errors[-1] == pytest.approx(error, abs=0.001)
     assert rmse(fit, load("ml-1m")) < error

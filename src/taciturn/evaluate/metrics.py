@@ -40,7 +40,7 @@ def coverage(fit: Fit, ratings: Ratings, shares: Sequence[float]) -> list[float]
     predictions. Reads private data: owner-only.
     """
     users, items = ratings.rows(), ratings.by_user.columns
-    errors = np.abs(_errors(fit, ratings)) / fit.model.deviations_rows(users, items)
+    errors = np.abs(_errors(fit, ratings)) / fit.model.standard_deviation_rows(users, items)
     return [float(np.mean(errors < NormalDist().inv_cdf((1 + share) / 2))) for share in shares]
 
 

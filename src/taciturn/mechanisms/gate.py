@@ -83,7 +83,7 @@ class Gate:
         Keeps ledger and noise key on disk, so that an interrupted run can resume with the same
         noise; see `RunFolder`. Use it instead of `noise`.
     position
-        Number of events of a resumed run to skip because the caller has kept their results. They
+        Number of events of a resumed run to skip because the caller already has their results. They
         count towards the budget.
     threads
         Number of threads that draw noise; the result does not depend on it.
@@ -112,7 +112,7 @@ class Gate:
         self.mu = ideal_mu(budget, extent)
         self._folder = folder
         if folder is not None and type(folder) is not RunFolder:
-            raise InvalidParameter("folder must be a RunFolder; make one with RunFolder.create")
+            raise InvalidParameter("folder must be a RunFolder; create one with RunFolder.create")
         self._noise = folder._noise if folder else noise or SecureNoise()
         check_source(self._noise)
         self._noise.claim()
@@ -173,7 +173,7 @@ class Gate:
         if query.sensitivity > sampler.RATIO_MAX * sigma:
             raise InvalidParameter(
                 f"one release may spend at most mu = {sampler.RATIO_MAX:g}; "
-                "spread the budget over several releases"
+                "divide the budget among several releases"
             )
         sampler.check_scale(sigma)
         return GaussianRelease(
@@ -314,7 +314,7 @@ class Gate:
         square = before + Fraction(event.mu) ** 2
         if square > Fraction(self.mu * (1 + MARGIN)) ** 2:
             raise BudgetExceeded(
-                "the budget shares of all releases add up to more than the budget; this release "
+                "the budget shares of all releases sum to more than the budget; this release "
                 "was not made"
             )
         return square

@@ -52,7 +52,7 @@ class BoundedQuery:
             "unit": validate.choice("unit", self.unit, Unit),
             "rows": validate.choice("rows", self.rows, Rows),
             "sensitivity": validate.positive(
-                "sensitivity", self.sensitivity, "give it in grid steps"
+                "sensitivity", self.sensitivity, "state it in grid steps"
             ),
             "coordinates": validate.positive_integer(
                 "coordinates", self.coordinates, "count the entries that one change can affect"

@@ -38,6 +38,6 @@ ALS_BIAS, ALS_COEFFICIENT, ALS_USER_FACTOR, ALS_ITEM_FACTOR = 0.5, 0.1, 1.0, 0.2
 """Initial prior of `als` for biases, pattern-feature coefficients and factors; then learnt."""
 
 
-def in_rating_units(deviation: float, scale: Scale) -> float:
+def in_rating_units(standard_deviation: float, scale: Scale) -> float:
     """Standard deviation converted to the units of a scale."""
-    return deviation / WIDTH * scale.range
+    return standard_deviation / WIDTH * scale.range

@@ -74,8 +74,8 @@ class FactorModel:
         return int(_present(profiles, "user or item").factors.shape[1])
 
     @property
-    def has_deviations(self) -> bool:
-        """True if users and items have the variances that `deviations_rows` needs."""
+    def has_variances(self) -> bool:
+        """True if users and items have the variances that `standard_deviation_rows` needs."""
         axes = (self.users, self.items)
         has_variances = all(axis is not None and axis.variances is not None for axis in axes)
         return self.residual_variance is not None and has_variances
@@ -114,7 +114,7 @@ class FactorModel:
         user = Profiles(ids=pl.Series([0]), biases=biases, factors=profile[None])
         return replace(self, users=user)
 
-    def deviations_rows(self, users: Rows, items: Rows) -> Floats:
+    def standard_deviation_rows(self, users: Rows, items: Rows) -> Floats:
         """Predictive standard deviations of pairs of rows, before clipping.
 
         They combine the residual variance with the posterior variances of both profiles, which are

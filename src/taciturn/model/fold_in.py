@@ -60,8 +60,8 @@ def assumed_prior(items: Profiles, scale: Scale) -> Prior:
     """Prior in which the variance of a user factor is the mean square of that item factor."""
     squares = np.mean(items.factors.astype(np.float64) ** 2, axis=0)
     bias, residual = (
-        assumptions.in_rating_units(deviation, scale)
-        for deviation in (assumptions.BIAS_SHRUNK, assumptions.RESIDUAL_FOLD_IN)
+        assumptions.in_rating_units(each, scale)
+        for each in (assumptions.BIAS_SHRUNK, assumptions.RESIDUAL_FOLD_IN)
     )
     variances = bias**2, *np.maximum(squares, 1e-12).tolist()
     return Prior(residual_variance=residual**2, variances=variances)

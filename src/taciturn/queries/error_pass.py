@@ -17,7 +17,7 @@ from taciturn.queries.features import NORM, AxisFeatures
 from taciturn.queries.values import GridValues, ValueView
 
 _SQUARE_BITS = 24
-"""Minimum number of bits of the largest square: squares are counted that finely."""
+"""Minimum number of bits of the largest square; determines the resolution of squares."""
 
 
 def value_levels(ratio: float, least: int) -> int:
@@ -55,16 +55,16 @@ class ErrorPass:
     Parameters
     ----------
     view
-        How ratings are read; rows of the pass are those of its axis.
+        View of the ratings; rows of the pass are those of its axis.
     first
-        Columns before it do not enter the prediction.
+        First column that contributes to the prediction.
     margin
         Predictions are clipped to the rating range extended on each side by this multiple of its
         width.
     threshold
-        Prediction errors are clipped to this, in steps of the grid; not at all when omitted.
+        Clipping threshold of prediction errors, in grid steps. Default: no clipping.
     portable
-        Use no special instructions; the result is the same.
+        Use no vector instructions; the result is the same.
     """
 
     def __init__(
@@ -105,13 +105,13 @@ class ErrorPass:
     ) -> "ErrorSums":
         """Sums over the ratings of each row and of each counterpart.
 
-        Values outside the grid count as its nearer end, so that bounds hold for any input. Reads
+        Values outside the grid are clipped to it, so that bounds hold for any input. Reads
         private data; the result is private too.
         """
         values.check(self.view)
         pattern, step = values.pattern, math.ldexp(1.0, self.grid.exponent)
         if (len(rows), len(others)) != (len(pattern), pattern.width):
-            raise InvalidParameter("the features of a pass must fit the ratings")
+            raise InvalidParameter("the features of a pass must match the ratings")
         row_lines, column_lines = rows.lines(step, NORM * step), others.lines(step, NORM)
         parts = _ranges(pattern.starts, pattern.entries, parallel.thread_count(threads))
         row_sums = np.empty((len(rows), rows.width), dtype=np.int64)

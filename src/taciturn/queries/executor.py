@@ -1,4 +1,4 @@
-"""Exact answers on this machine: the one place in a training that holds the ratings."""
+"""Exact answers on this machine: the only part of a training that holds the ratings."""
 
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class RatingQuery(QuerySpec, Protocol):
 class LocalExecutor:
     """Answers query specs from ratings in memory, with threads.
 
-    Ratings on a grid are kept for each view that was asked for: a solver has one or two.
+    Ratings on a grid are cached for each view; a solver has one or two.
     """
 
     def __init__(self, ratings: Ratings, threads: int | None = None) -> None:
@@ -35,7 +35,7 @@ class LocalExecutor:
         return "LocalExecutor()"
 
     def values(self, view: ValueView) -> GridValues:
-        """The ratings as a view reads them. Private."""
+        """Ratings in a view. Private."""
         if view not in self._values:
             self._values[view] = on_grid(self._ratings, view)
         return self._values[view]

@@ -1,4 +1,4 @@
-"""Features of users or items on a 16-bit grid, as a pass over prediction errors takes them."""
+"""Features of users or items on a 16-bit grid: inputs of a pass over prediction errors."""
 
 from copy import copy
 
@@ -13,30 +13,31 @@ NORM = _core.FEATURE_NORM
 """Norm bound of a feature row, in steps of the features' grid."""
 
 LANES = 32
-"""Feature rows are padded to a multiple of this."""
+"""Number of columns to a multiple of which feature rows are padded."""
 
 _LARGEST = 1e30
 """Largest base, and inverse of the smallest factor, of a row."""
 
 
 class AxisFeatures:
-    """Users or items in a pass: feature rows on the grid, and how they predict.
+    """Users or items in a pass: feature rows on the grid, and parameters of their predictions.
 
-    A rating is predicted as base + base + ⟨row, row⟩, the sum of both axes' bases and the product
-    of their rows. Features are the rows times `shrink`, which makes them no longer than 1: what
-    bounds the sensitivity does not bound the prediction. Takes public or released values only.
+    The prediction of a rating is the sum of both bases and the inner product of both rows. Features
+    are the rows times `shrink`, with a norm of at most 1, so that bounding the sensitivity does not
+    bound the predictions. All inputs are public or released.
 
     Parameters
     ----------
     rows
         Profiles (n × width).
     shrink
-        A positive factor for each row. Rows that are longer than 1 with it are clipped to norm 1,
-        in features and predictions.
+        Positive factor for each row. Rows whose norm still exceeds 1 are clipped to norm 1, in
+        features and predictions.
     base
         One number for each row.
     unit
-        Factor of the product of rows in the prediction; those of both axes multiply.
+        Multiplier of the inner product in the prediction; the effective one is the product over
+        both axes.
     """
 
     def __init__(
@@ -51,8 +52,8 @@ class AxisFeatures:
             raise InvalidParameter(f"features must have 1 to {WIDTH_MAX:,} columns")
         count, self.width = rows.shape
         if base.shape != (count,) or shrink.shape != (count,):
-            raise InvalidParameter("give one base and one factor for each row of features")
-        # What is not a number compares as false; what is out of bounds has no 32-bit form.
+            raise InvalidParameter("pass one base and one factor for each row of features")
+        # Comparisons with NaN are false; values out of bounds do not fit in 32 bits.
         if not ((np.abs(base) < _LARGEST).all() and (shrink > 1 / _LARGEST).all()):
             raise InvalidParameter("profiles must be finite; use a smaller step size")
         self.base, self._unit, self._shrink = base, unit, shrink
@@ -85,7 +86,7 @@ class AxisFeatures:
 
 
 def _aligned(rows: int, columns: int) -> npt.NDArray[np.int16]:
-    """An array that begins at a cache line, as vector instructions like it."""
+    """Array aligned to a cache line, which is faster for vector instructions."""
     memory = np.empty(2 * rows * columns + 64, dtype=np.uint8)
     begin = -memory.ctypes.data % 64
     return memory[begin : begin + 2 * rows * columns].view(np.int16).reshape(rows, columns)

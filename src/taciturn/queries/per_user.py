@@ -1,9 +1,9 @@
 """User-level queries: each user's total contribution is bounded.
 
-Neighbouring datasets differ by all ratings of one user. A user with n ratings gives each of them
-the weight 1/√n, so that all of them together move a table of items by no more than one rating
-would. Ratings are multiplied with the user's own profile, solved from that user's ratings and from
-released items: it changes nobody else's terms (docs/proofs/user.md).
+Neighbouring datasets differ by all ratings of one user. Each of a
+user's n ratings has the weight 1/√n, so that together they change a table of items by no more than
+one rating would. Ratings are multiplied by the user's own profile, which is solved from that user's
+ratings and released items and does not affect the terms of other users (docs/proofs/user.md).
 """
 
 import math
@@ -25,24 +25,23 @@ from taciturn.queries.totals import COUNT_BITS, scaled_powers, totals_query
 from taciturn.queries.values import GridValues, ValueView
 
 USERS_MAX = 2**24
-"""Maximum number of users whose sums are certain to be exact."""
+"""Maximum number of users for which sums are exact."""
 
 _LARGEST = 1e29
-"""Bound on the norm of a user's row, below the one that `AxisFeatures` refuses; real rows are far
-shorter."""
+"""Bound on the norm of a user's row, below the limit of `AxisFeatures` and far above real ones."""
 
 
 def weights(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Weight of each rating of a user, w ≤ 2^bits/√n in whole steps; 0 for users without any."""
     one = 1 << COUNT_BITS
     found = np.floor(one / np.sqrt(np.maximum(counts, 1))).astype(np.int64)
-    # Whatever floating point did: n·w² must not exceed the square of one.
+    # In exact integers, since floating point may have rounded up: n·w² must not exceed 2^(2·bits).
     found -= found * found > one * one // np.maximum(counts, 1)
     return np.where(counts > 0, found, 0)
 
 
 def check_users(count: int) -> None:
-    """Raise if there are more users than sums are certain to be exact for."""
+    """Raise if there are too many users for exact sums."""
     if count >= USERS_MAX:
         raise InvalidParameter("unit user supports fewer than 2^24 users")
 
@@ -50,8 +49,8 @@ def check_users(count: int) -> None:
 class UserTotals:
     """Weight of each item; number of users, and totals of their means: two tables.
 
-    The second sums over users 1 and their mean v and v², values being divided by the largest of
-    their grid.
+    The second holds the number of users and the sums over users of their mean v and mean v², where
+    values are divided by the largest value of their grid.
     """
 
     def __init__(self, *, items: int, view: ValueView) -> None:
@@ -97,7 +96,7 @@ def _user_means(values: npt.NDArray[np.int64], pattern: Pattern) -> npt.NDArray[
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReleasedItems:
-    """Released items, from which every user's own profile follows.
+    """Released items, from which every user's own profile is solved.
 
     Attributes
     ----------
@@ -106,8 +105,7 @@ class ReleasedItems:
     regularization
         Diagonal added to a user's normal equations, one number for each coefficient.
     constant
-        The constant feature, which stands in the place of the bias. Features are divided by their
-        norm.
+        Constant feature, in the column of the bias. Features are divided by their norm.
     mean
         Subtracted from ratings.
     """
@@ -118,7 +116,7 @@ class ReleasedItems:
     mean: float
 
     def __post_init__(self) -> None:
-        # An error while users are solved would reveal something about their ratings.
+        # Checked here: an error while users are solved would depend on their ratings.
         added = self.regularization
         is_sound = self.rows.ndim == 2 and added.shape == self.rows.shape[1:]
         is_sound = is_sound and bool((added > 0).all() and np.isfinite(added).all())
@@ -141,7 +139,7 @@ class ReleasedItems:
         Reads private data; a row depends on the ratings of one user alone.
         """
         if len(self.rows) != pattern.width:
-            raise InvalidParameter("the released items must be those of the ratings")
+            raise InvalidParameter("the released items must match the items of the ratings")
         return solve_rows(
             pattern.starts,
             pattern.columns,
@@ -154,7 +152,7 @@ class ReleasedItems:
 
     @cached_property
     def features(self) -> AxisFeatures:
-        """Items in a pass; they only predict there, and the constant feature does not."""
+        """Items in a pass, where only their predictions are used, without the constant feature."""
         norms = np.linalg.norm(self.rows, axis=1)
         return AxisFeatures(self.rows, 1 / np.maximum(norms, 1e-6), self.rows[:, 0])
 
@@ -162,20 +160,20 @@ class ReleasedItems:
 class UserSums:
     """Sums by item of weighted, clipped prediction errors times users' features, and two totals.
 
-    Beside Σ w·r·f by item, the sum over users of f fᵀ (its upper triangle), and that of the mean of
-    their squared prediction errors.
+    Three tables: Σ w·r·f by item, the upper triangle of the sum over users of f fᵀ, and the sum
+    over users of their mean squared prediction errors.
 
     Parameters
     ----------
     purpose
-        What it is for.
+        Prefix of the purposes of the tables.
     errors
-        How prediction errors are made and clipped, row by row of users.
+        Settings of prediction errors; rows are users.
     items
-        The released items that everything is predicted from.
+        Released items, from which ratings are predicted.
     width
-        Number of columns to record, at least those there are: the width that was planned for before
-        the first release.
+        Number of columns to record: the width planned before the first release, at least the actual
+        one.
     """
 
     def __init__(
@@ -198,7 +196,8 @@ class UserSums:
         pattern, items, step = values.pattern, self._items, math.ldexp(1.0, self.view.grid.exponent)
         targets = (values.clipped() * step - items.mean).astype(np.float32)
         rows = items.solve_users(pattern, targets, threads)
-        # Whatever was solved, nothing below can fail: an error would depend on one user's ratings.
+        # Nothing below can raise, whatever the profiles are: an error would depend on one user's
+        # ratings.
         with np.errstate(all="ignore"):
             rows[~(np.linalg.norm(rows, axis=1) < _LARGEST)] = 0
         features = rows.copy()
@@ -219,7 +218,7 @@ def user_queries(
 ) -> tuple[BoundedQuery, ...]:
     """Public facts of the tables of `UserSums`, which have `columns` columns by item.
 
-    One user is recorded as touching `width` columns.
+    One user is recorded as changing `width` columns.
     """
     grid, threshold, bits = errors.grid, errors.threshold, square_bits(errors.threshold)
     feature_bits = NORM.bit_length() - 1
@@ -261,9 +260,9 @@ def user_queries(
 
 
 def _check_axis(view: ValueView) -> None:
-    """Raise unless values come user by user: a user's weight follows from the rows."""
+    """Raise unless values are ordered by user, since weights are computed from rows."""
     if view.axis is not Axis.USERS:
-        raise InvalidParameter("user-level sums run along the users")
+        raise InvalidParameter("user-level sums need values along the users")
 
 
 def _triangle(width: int) -> int:

@@ -2,11 +2,11 @@
 
 For a rating v of an item i by a user j, predicted as v̂ from public or released values only, the
 prediction error is r = v̂ − v. The pass computes, in exact integers, Σ r·f_i for each user and
-Σ r·f_j for each item. Under unit `value`, changing one value moves r by at most the range of the
-scale and so one row of each table by at most that range times the norm bound of the features: v̂ is
-the same for both neighbours along the same transcript (docs/proofs/gradient.md). Under unit
-`rating`, one rating more or less moves one row of each table by at most the clipping threshold
-times that norm bound (docs/proofs/rating.md).
+Σ r·f_j for each item. Under unit `value`, changing one value changes r by at most the range of
+the scale, and so one row of each table by at most that range times the norm bound of the features:
+given the same transcript, v̂ is the same for both neighbours (docs/proofs/gradient.md). Under unit
+`rating`, adding or removing one rating changes one row of each table by at most the clipping
+threshold times that norm bound (docs/proofs/rating.md).
 """
 
 import math
@@ -29,12 +29,12 @@ Shape = tuple[int, int]
 
 
 def pass_axis(shape: Shape) -> Axis:
-    """Axis of the rows of a pass: the longer one. Sums of the shorter are kept for each thread."""
+    """Axis of the rows of a pass: the longer one, since each thread has sums of the other."""
     return Axis.USERS if shape[0] >= shape[1] else Axis.ITEMS
 
 
 def ratings_max(shape: Shape) -> int:
-    """Maximum number of ratings, by the numbers of users and items alone."""
+    """Maximum number of ratings for these numbers of users and items."""
     return min(ENTRIES_MAX, math.prod(shape))
 
 
@@ -56,18 +56,17 @@ class PredictionErrorSums:
     Parameters
     ----------
     purpose
-        What the pass is for.
+        Prefix of the purposes of the tables.
     errors
-        How prediction errors are made.
+        Settings of prediction errors.
     users, items
-        Features and predictions of both axes, of the same width.
+        Features of both axes, with the same width.
     pattern
-        The public rating pattern: protects unit `value`. None protects unit `rating`, and then
-        tables have a row for every user and item, rated or not, and no bound depends on how many
-        ratings there are.
+        Public rating pattern under unit `value`; None under unit `rating`. In that case tables have
+        a row for every user and item, rated or not, and no bound depends on the number of ratings.
     width
-        Number of columns to record, at least those there are: the width that was planned for before
-        the first release.
+        Number of columns to record: the width planned before the first release, at least the actual
+        one.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class PredictionErrorSums:
         self._users, self._items = users, items
         shape = len(users), len(items)
         if pattern is not None and shape != (len(pattern.by_user), len(pattern.by_item)):
-            raise InvalidParameter("the features of a pass must fit the rating pattern")
+            raise InvalidParameter("the features of a pass must match the rating pattern")
         if errors.view.axis is not pass_axis(shape):
             raise InvalidParameter("a pass runs along the longer axis")
         self.queries = error_queries(
@@ -127,7 +126,7 @@ def error_queries(
 ) -> tuple[BoundedQuery, ...]:
     """Public facts of the tables of a pass: by user, by item, and perhaps the sum of squares.
 
-    They have `columns` columns, and one change is recorded as touching `width`.
+    They have `columns` columns; one change is recorded as changing `width` of them.
     """
     grid, threshold = errors.grid, errors.threshold
     found = []

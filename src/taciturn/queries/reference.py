@@ -1,4 +1,4 @@
-"""The pass of `taciturn.queries.prediction_errors` the slow and obvious way, rating by rating."""
+"""Slow reference implementation of the pass of `taciturn.queries.prediction_errors`."""
 
 import math
 

@@ -1,9 +1,9 @@
 """Queries over clipped residuals, under unit `value`.
 
-A residual is a rating minus its prediction. Predictions come from public or released values only,
-so both of two neighbouring datasets have the same ones along the same transcript, and a changed
-rating moves its own residual alone: by at most twice the clipping threshold, or the range of the
-scale if that is less (docs/proofs/als.md).
+A residual is a rating minus its prediction. Predictions depend on public or released values only,
+so given the same transcript they are the same for neighbouring datasets. A changed rating changes
+only its own residual, by at most twice the clipping threshold, or the range of the scale if that is
+less (docs/proofs/als.md).
 """
 
 from dataclasses import replace
@@ -22,20 +22,20 @@ from taciturn.queries.values import GridValues, ValueView
 from taciturn.queries.weighted_sums import Features, checked_features, grid_sums, sums_query
 
 TOTAL_BITS = {1: 20, 2: 8}
-"""Totals are counted in steps of 2^−bits, by their power, so that their noise is fine enough."""
+"""Resolution of totals in bits, by their power: their noise is then fine enough."""
 
 
 class Residuals:
-    """Predictions of ratings, and the threshold that residuals are clipped to.
+    """Predictions of ratings, and the clipping threshold of residuals.
 
     Parameters
     ----------
     view
-        How ratings are read.
+        View of the ratings.
     pattern
         The public rating pattern in the order of the view.
     predictions
-        One for each rated pair, in steps of the grid: public or already released.
+        Prediction of each rated pair, in grid steps: public or released.
     threshold
         Clipping threshold in steps, at most the grid's range.
     """
@@ -53,13 +53,13 @@ class Residuals:
             "threshold", threshold, "it counts steps of the grid"
         )
         if self.predictions.shape != pattern.columns.shape:
-            raise InvalidParameter("give one prediction for each rating")
+            raise InvalidParameter("pass one prediction for each rating")
         if self.threshold > self.grid.range:
-            raise InvalidParameter("the clipping threshold is at most the range of the values")
+            raise InvalidParameter("the clipping threshold must be at most the range of the values")
         ends = (self.predictions.min(initial=0), self.predictions.max(initial=0))
         largest = max(abs(int(end)) for end in (self.grid.lowest, self.grid.highest, *ends))
         if largest >= 2**30:
-            raise InvalidParameter("values and predictions must lie within 30 bits")
+            raise InvalidParameter("values and predictions must fit in 30 bits")
 
     @property
     def grid(self) -> ValueGrid:
@@ -90,11 +90,11 @@ class ClippedSums:
     Parameters
     ----------
     purpose, axis
-        What the table is for, and what its rows are.
+        Purpose of the table, and axis of its rows.
     residuals
-        In the order of that axis.
+        Residuals in the order of that axis.
     features, feature_grid
-        One row for each counterpart on its grid: public or already released.
+        Features of the counterparts, one row each, and their grid: public or released.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ClippedSums:
         feature_grid: FeatureGrid,
     ) -> None:
         if residuals.view.axis is not axis:
-            raise InvalidParameter("residuals must come in the order of the table's rows")
+            raise InvalidParameter("residuals must be in the order of the table's rows")
         self.view, self.residuals = residuals.view, residuals
         self.features = checked_features(features, feature_grid, residuals.pattern)
         self.queries = (
@@ -146,14 +146,14 @@ def clipped_query(
 
 
 class ResidualTotal:
-    """The sum of all clipped residuals, or of their squares: one number.
+    """Sum of all clipped residuals or of their squares: one number.
 
     Parameters
     ----------
     purpose
-        What it is for.
+        Purpose of the total.
     residuals
-        The residuals to sum.
+        Residuals to sum.
     power
         1 for the residuals themselves, 2 for their squares.
     """
@@ -182,7 +182,7 @@ def total_query(
 ) -> BoundedQuery:
     """Public facts of a total over `count` clipped residuals."""
     if power not in TOTAL_BITS:
-        raise InvalidParameter("a total is of residuals or of their squares: power 1 or 2")
+        raise InvalidParameter("power must be 1 (residuals) or 2 (their squares)")
     bits = TOTAL_BITS[power]
     largest = threshold**power << bits
     change = largest if power == 2 else clipped_sensitivity(threshold, grid) << bits

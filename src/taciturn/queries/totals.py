@@ -14,13 +14,13 @@ from taciturn.queries.prediction_errors import Shape, ratings_max
 from taciturn.queries.values import GridValues, ValueView
 
 COUNT_BITS = 26
-"""Numbers of ratings, and parts of the largest rating, are counted in steps of 2^−bits."""
+"""Resolution in bits of numbers of ratings and of values relative to the largest rating."""
 
 
 class RatingTotals:
     """Number of ratings of each user and of each item, Σ v and Σ v², under unit `rating`.
 
-    Values are divided by the largest of their grid.
+    Values are divided by the largest value of their grid.
     """
 
     def __init__(self, *, shape: Shape, view: ValueView) -> None:
@@ -61,7 +61,7 @@ class RatingTotals:
 def scaled_powers(
     values: npt.NDArray[np.int32], grid: ValueGrid
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """V and v² as parts of the grid's largest value, each at most 2^COUNT_BITS steps."""
+    """Values and squares relative to the largest of the grid, at most 2^COUNT_BITS steps."""
     largest = max(abs(grid.lowest), abs(grid.highest))
     inside = np.clip(values, grid.lowest, grid.highest).astype(np.int64)
     one = 1 << COUNT_BITS

@@ -1,4 +1,4 @@
-"""Ratings as queries read them: decoded, centred and rounded to a grid, in a known order."""
+"""Ratings as inputs of queries: decoded, centred and rounded to a grid, in a known order."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,7 +13,7 @@ from taciturn.mechanisms.grid import ValueGrid
 
 
 class Centre(StrEnum):
-    """Exact statistics of the ratings that may be subtracted from them; no proof covers any."""
+    """Exact statistic that is subtracted from the ratings; not covered by any proof."""
 
     NONE = "none"
     ITEM_MEAN = "item-mean"
@@ -21,7 +21,7 @@ class Centre(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ValueView:
-    """View of the ratings that a query reads: public facts.
+    """View of the ratings that a query reads. Public.
 
     Attributes
     ----------
@@ -69,20 +69,20 @@ class GridValues:
             object.__setattr__(self, "steps", np.ascontiguousarray(self.steps))
 
     def clipped(self) -> npt.NDArray[np.int32]:
-        """Values with those outside the grid moved to its nearer end; bounds hold for any input."""
+        """Values clipped to the grid, so that bounds hold for any input."""
         grid = self.view.grid
         return np.clip(self.steps, grid.lowest, grid.highest)
 
     def check(self, view: ValueView, pattern: Pattern | None = None) -> None:
         """Raise unless these are the values that a query was built for."""
         if self.view != view:
-            raise InvalidParameter("these values have another grid, order or centre")
+            raise InvalidParameter("the values have another grid, order or centre than the query")
         if pattern is not None and not self.pattern.is_same(pattern):
-            raise InvalidParameter("these are ratings of other pairs")
+            raise InvalidParameter("the values are those of other pairs than the query's")
 
 
 def on_grid(ratings: Ratings, view: ValueView) -> GridValues:
-    """Ratings decoded, centred and rounded as a view says. Reads private data."""
+    """Ratings in a view: decoded, centred and rounded. Reads private data."""
     csr, pattern = ratings.along(view.axis), ratings.pattern.along(view.axis)
     values = ratings.scale.decode(csr.codes) - view.offset
     means = None
@@ -95,7 +95,7 @@ def on_grid(ratings: Ratings, view: ValueView) -> GridValues:
 
 
 def item_means(ratings: Ratings) -> npt.NDArray[np.float64]:
-    """Exact mean rating of each item; of all ratings for an item without any. Private."""
+    """Exact mean rating of each item; the overall mean for an unrated item. Private."""
     pattern = ratings.pattern.by_item
     totals = np.bincount(
         pattern.entry_rows(),

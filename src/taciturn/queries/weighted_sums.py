@@ -28,12 +28,12 @@ def grid_sums(
 ) -> Table:
     """Σ value × feature over the entries of each row, values clipped to `ends`, in integers.
 
-    As private as the values are. Does not depend on the number of threads.
+    The result is as private as the values, and does not depend on the number of threads.
     """
     sums = np.empty((len(pattern), features.shape[1]), dtype=np.int64)
     work = partial(_core.grid_sums, pattern.starts, pattern.columns, values, *ends, features, sums)
     count = parallel.thread_count(threads)
-    # Several ranges a thread even out rows of different length.
+    # Several ranges per thread balance rows of different length.
     size = max(1, -(-len(sums) // (8 * count)))
     parallel.for_ranges(work, len(sums), size=size, threads=count)
     return sums
@@ -42,19 +42,19 @@ def grid_sums(
 class WeightedSums:
     """For each row of an axis, Σ value × feature over its ratings, under unit `value`.
 
-    Changing the value of one rating moves one row of the table by at most (range of the values) ×
+    Changing the value of one rating changes one row of the table by at most (range of the values) ×
     (norm bound of the features); see docs/proofs/grid.md.
 
     Parameters
     ----------
     purpose
-        What the table is for.
+        Purpose of the table.
     axis, pattern
-        What the rows are, and the public rating pattern along that axis.
+        Axis of the rows, and the public rating pattern along it.
     view
-        How ratings are read; in the order of `axis`.
+        View of the ratings, in the order of `axis`.
     features
-        One row for each counterpart, on `feature_grid`: public or already released.
+        One row for each counterpart, on `feature_grid`: public or released.
     feature_grid
         Grid of the features.
     proof
@@ -75,7 +75,7 @@ class WeightedSums:
         self.view, self._pattern = view, pattern
         self._features = checked_features(features, feature_grid, pattern)
         if view.axis is not axis:
-            raise InvalidParameter("values must come in the order of the table's rows")
+            raise InvalidParameter("values must be in the order of the table's rows")
         query = sums_query(purpose, axis, pattern, view.grid, feature_grid, features.shape[1])
         self.queries = (replace(query, proof=proof),)
 
@@ -110,19 +110,19 @@ def sums_query(
 
 
 def checked_features(features: Features, grid: FeatureGrid, pattern: Pattern) -> Features:
-    """Features that cannot be changed, one row for each counterpart, none longer than 1."""
+    """Read-only features: one row for each counterpart, each with a norm of at most 1."""
     fixed = frozen("features", features, np.int32)
     if not grid.fits(fixed).all():
-        raise InvalidParameter("a feature row is longer than 1; quantise it with its grid")
+        raise InvalidParameter("the norm of a feature row exceeds 1; quantise it with its grid")
     if len(fixed) != pattern.width:
-        raise InvalidParameter("give one row of features for each counterpart")
+        raise InvalidParameter("pass one row of features for each counterpart")
     return fixed
 
 
 class EveryRating:
-    """Every rating by itself, under unit `value`: a table with a row for each rated pair.
+    """Every rating, under unit `value`: a table with one row for each rated pair, ordered by user.
 
-    In the order of users. One rating moves its own row alone, by at most the range of the values.
+    A changed rating changes only its own row, by at most the range of the values.
     """
 
     def __init__(self, *, purpose: str, pattern: Pattern, grid: ValueGrid) -> None:

@@ -118,8 +118,8 @@ class Service:
         user = self._user(recipient)
         rating = float(self._recommender.predict([user], [what])[0])
         deviation = None
-        if self._recommender.has_deviations:
-            deviation = float(self._recommender.deviations([user], [what])[0])
+        if self._recommender.has_variances:
+            deviation = float(self._recommender.standard_deviations([user], [what])[0])
         return Prediction(user_id=user, item_id=what, rating=rating, deviation=deviation)
 
     def _user(self, recipient: Recipient) -> Id:

@@ -138,19 +138,19 @@ class Recommender:
         """Predicted ratings of (user, item) pairs, clipped to the scale."""
         return self._model.predict_rows(*self._pairs(users, items))
 
-    def deviations(
+    def standard_deviations(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
         """Predictive standard deviations of (user, item) pairs, before clipping.
 
         Raises if the user or item profiles have no variances.
         """
-        return self._model.deviations_rows(*self._pairs(users, items))
+        return self._model.standard_deviation_rows(*self._pairs(users, items))
 
     @property
-    def has_deviations(self) -> bool:
-        """True if users and items have the variances that `deviations` needs."""
-        return self._model.has_deviations
+    def has_variances(self) -> bool:
+        """True if users and items have the variances that `standard_deviations` needs."""
+        return self._model.has_variances
 
     def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
         """Items with the most similar profiles; scores are cosine similarities."""

@@ -48,7 +48,7 @@ def _folding(model: FactorModel, prior: Prior) -> list[str]:
     ]
 
 
-def _deviations(model: FactorModel) -> list[str]:
+def _standard_deviations(model: FactorModel) -> list[str]:
     """Formula of the predictive variance, if the tables contain variances."""
     if model.residual_variance is None:
         return []
@@ -107,7 +107,7 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         "",
         "Without Taciturn, the predicted rating of an item by a user is",
         f"`{model.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
-        *_deviations(model),
+        *_standard_deviations(model),
         "",
         "```python",
         *(["import numpy as np"] if model.items is not None else []),

@@ -1,1 +1,1 @@
-"""Solvers: from ratings to profiles, each with a ledger of what its training released."""
+"""Solvers: they train profiles from ratings and record every release in a ledger."""

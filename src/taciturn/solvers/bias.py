@@ -1,7 +1,7 @@
-"""A mean, item biases and user biases from noisy sums of ratings.
+"""Mean, item biases and user biases from noisy sums of ratings.
 
-Under unit `value`, two releases: Σ v by item and Σ v by user. The mean and both kinds of biases
-follow from them and from the rating pattern, which is public.
+Under unit `value` there are two releases, Σ v by item and Σ v by user. The mean and both kinds of
+biases are computed from them and from the rating pattern, which is public.
 """
 
 from dataclasses import dataclass, replace
@@ -31,10 +31,10 @@ from taciturn.solvers.solver import Solver
 Vector = npt.NDArray[np.float64]
 
 _ROUNDS = 30
-"""Alternations between the two axes; they cost no privacy."""
+"""Number of alternations between the two axes; they cost no privacy."""
 
 _ITERATIONS = 24
-"""Steps of descent under units that protect the rating pattern; without factors few are enough."""
+"""Number of descent steps under units that protect the rating pattern; fewer than with factors."""
 
 _SHARE = 0.5
 """Budget share of each of the two releases."""
@@ -44,15 +44,16 @@ _SHARE = 0.5
 class BiasSolver(Solver):
     """Mean, item and user biases. Status `proven`.
 
-    Minimises Σ (v_ij − m − b_i − c_j)² plus a regularization of b and c that knows the noise. Under
-    `rating` and `user` it is `als` without factors.
+    Minimises Σ (v_ij − m − b_i − c_j)² plus a regularization of b and c that depends on the noise.
+    Under `rating` and `user` it is `als` without factors.
 
     Parameters
     ----------
     unit
         Privacy unit: `value`, `rating` or `user`.
     regularization
-        Factor of the regularization that the noise and usual ratings suggest; under `value`.
+        Multiplier of the default regularization, which follows from the noise and the prior; only
+        under `value`.
     """
 
     name: ClassVar[str] = "bias"
@@ -72,7 +73,7 @@ class BiasSolver(Solver):
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> Algorithm[Any]:
-        """The training of the unit."""
+        """Algorithm for the privacy unit."""
         if self.unit is Unit.RATING:
             return RatingAlgorithm(facts, self.require_budget(budget), 0, _ITERATIONS)
         if self.unit is Unit.USER:
@@ -82,7 +83,7 @@ class BiasSolver(Solver):
 
 @dataclass(frozen=True, kw_only=True)
 class NonPrivateBiasSolver(BiasSolver):
-    """The same from exact sums: not private, for comparison."""
+    """`bias` on exact sums: not private, for comparison."""
 
     name: ClassVar[str] = "non-private-bias"
     status: ClassVar[Status] = Status.NONE
@@ -91,7 +92,7 @@ class NonPrivateBiasSolver(BiasSolver):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BiasState:
-    """Noisy sums and standard deviations of their noise by axis; mean and biases in the end."""
+    """Noisy sums by axis, standard deviations of their noise, and finally mean and biases."""
 
     item_sums: Vector
     user_sums: Vector
@@ -103,7 +104,7 @@ class BiasState:
 
 
 class BiasAlgorithm(Algorithm[BiasState]):
-    """Two releases and a solution, under unit `value`."""
+    """Two releases and a least-squares solution, under unit `value`."""
 
     unit = Unit.VALUE
 
@@ -129,7 +130,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
         self.schedule = (*releases, PostProcess())
 
     def initial_state(self, seeds: Seeds) -> BiasState:
-        """Nothing is known of the ratings."""
+        """State that is independent of the ratings."""
         users, items = (np.zeros(count) for count in self._facts.shape)
         return BiasState(
             item_sums=items,
@@ -146,7 +147,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
         return self._specs[step]
 
     def update(self, step: int, state: BiasState, released: Released) -> BiasState:
-        """Keep noisy sums; solve once both are there."""
+        """State with the released sums; solved after the second release."""
         if step == 2:
             return self._solved(state)
         (table,), (noise,) = released.tables, released.noise_scales
@@ -162,11 +163,14 @@ class BiasAlgorithm(Algorithm[BiasState]):
         counts = [each.counts.astype(float) for each in (pattern.by_item, pattern.by_user)]
         sums, noise = (state.item_sums, state.user_sums), (state.item_noise, state.user_noise)
         total = counts[0].sum()
-        # Both tables have the same total; the better one is that with fewer rows, but any will do.
+        # Both tables have the same total. The one with fewer rows has less noise.
         mean = float(np.clip(sums[0].sum() / total, facts.scale.low, facts.scale.high))
         residual, prior = (
-            assumptions.in_rating_units(deviation, facts.scale) ** 2
-            for deviation in (assumptions.RESIDUAL_WITHOUT_FACTORS, assumptions.BIAS_SHRUNK)
+            assumptions.in_rating_units(each, facts.scale) ** 2
+            for each in (
+                assumptions.RESIDUAL_WITHOUT_FACTORS,
+                assumptions.BIAS_SHRUNK,
+            )
         )
         added = [
             self._regularization * (residual + scale**2 / np.maximum(count, 1)) / prior
@@ -180,7 +184,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
         return replace(state, mean=mean, items=biases[0], users=biases[1])
 
     def model(self, state: BiasState) -> FactorModel:
-        """The released model: profiles without factors."""
+        """Released model: profiles without factors."""
         return FactorModel(
             scale=self._facts.scale,
             mean=state.mean,

@@ -1,8 +1,8 @@
-"""The catalog of solvers: one entry for each, by name.
+"""Catalog of solvers: one entry for each, by name.
 
-Commands, comparisons and audits read names and settings here, and a release is checked against the
-entry of its solver. Pure Python: a solver is imported only when it is made. A test compares every
-entry with its class.
+Commands, comparisons and audits look up names and settings here, and a release is checked against
+the entry of its solver. Pure Python: a solver is imported only when it is created. A test compares
+every entry with its class.
 """
 
 from collections.abc import Mapping
@@ -180,7 +180,7 @@ CATALOG: dict[str, Entry] = {
 
 
 def make_solver(name: str, *, unit: Unit | str | None = None, **options: Any) -> Any:
-    """The solver of a name with some settings; those that are None keep their default.
+    """Solver with this name and these settings; a setting that is None has its default.
 
     `unit` is the privacy unit, for solvers that support several.
     """
@@ -214,7 +214,7 @@ def solvers_of_all_units() -> list[str]:
 
 
 def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
-    """Entry of a solver; raises unless it is in the catalog and these are its settings."""
+    """Entry of a solver; raises unless it is in the catalog and has these settings."""
     entry = CATALOG.get(name) if isinstance(name, str) else None
     if entry is None:
         raise InvalidDocument(f"the solver must be one of {', '.join(CATALOG)}")

@@ -1,4 +1,4 @@
-"""States of algorithms as bytes: frozen dataclasses of arrays, floats and such dataclasses."""
+"""Serialization of algorithm states: frozen dataclasses of arrays, floats and such dataclasses."""
 
 import io
 import zlib
@@ -14,7 +14,7 @@ State = TypeVar("State")
 _STEP = "step"
 
 _DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, RuntimeError, BadZipFile, zlib.error)
-"""Exceptions with which reading arrays out of damaged or foreign bytes fails."""
+"""Exceptions raised when arrays are read from damaged or foreign bytes."""
 
 
 def check_state(state: Any) -> None:
@@ -23,7 +23,7 @@ def check_state(state: Any) -> None:
 
 
 def pack(step: int, state: Any) -> bytes:
-    """A state and the number of steps that led to it."""
+    """Bytes of a state and the number of steps that led to it."""
     content = io.BytesIO()
     arrays: dict[str, Any] = {_STEP: np.int64(step), **_flat("state", state)}
     np.savez(content, **arrays)
@@ -31,7 +31,7 @@ def pack(step: int, state: Any) -> bytes:
 
 
 def unpack(content: bytes, like: State) -> tuple[int, State] | None:
-    """Number of steps and state that `pack` wrote; None if the bytes are not of such a state.
+    """Number of steps and state that `pack` wrote; None if the bytes do not hold one.
 
     `like` is any state of the same algorithm.
     """

@@ -1,4 +1,4 @@
-"""The clip rule: how the clipping threshold follows from the budget, and what corrects for it."""
+"""Clip rule: the clipping threshold for a budget, and the corrections for clipping."""
 
 import math
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _BASE, _SLOPE = 0.8, 0.15
 """Clipping threshold in residual standard deviations: _BASE + _SLOPE · μ."""
 
 _FINE = 2 * sampler.SIGMA_MIN / NORM
-"""Minimum clipping threshold in grid steps, where sensitivity and noise are the same."""
+"""Minimum clipping threshold in grid steps, for sensitivity/noise = 1."""
 
 
 def attenuation(threshold: float, variance: float = 1.0) -> float:
@@ -34,7 +34,7 @@ class ClipRule:
 
     @classmethod
     def for_mu(cls, mu: float) -> "ClipRule":
-        """The rule for a total budget of μ."""
+        """Rule for a total budget of μ."""
         return cls(_BASE + _SLOPE * mu)
 
     @cached_property
@@ -49,19 +49,19 @@ class ClipRule:
         density = math.exp(-(times**2) / 2) / math.sqrt(2 * math.pi)
         return self.attenuation - 2 * times * density + times**2 * (1 - self.attenuation)
 
-    def threshold(self, deviation: float, grid: ValueGrid, ratio: float) -> int:
+    def threshold(self, standard_deviation: float, grid: ValueGrid, ratio: float) -> int:
         """Clipping threshold in grid steps, for a residual standard deviation in rating units.
 
-        Not so small that noise would be too fine for its sampler, where a release spends `ratio` =
-        sensitivity/noise.
+        Large enough that the noise of a release that spends `ratio` = sensitivity/noise is not too
+        fine for its sampler.
         """
-        steps = round(math.ldexp(self.multiplier * deviation, -grid.exponent))
+        steps = round(math.ldexp(self.multiplier * standard_deviation, -grid.exponent))
         return min(_core.ERROR_MAX, max(1, math.ceil(_FINE * ratio), steps))
 
-    def deviation(self, before: float, mean_square: float) -> float:
-        """Residual standard deviation that follows from a noisy mean square of clipped residuals.
+    def updated_standard_deviation(self, before: float, mean_square: float) -> float:
+        """Residual standard deviation from a noisy mean square of clipped residuals.
 
-        It changes by at most a quarter at once.
+        It increases by at most a quarter and decreases by at most a fifth per step.
         """
         found = math.sqrt(max(mean_square, 1e-6) / self.mean_square)
         return min(max(found, 0.8 * before), 1.25 * before)

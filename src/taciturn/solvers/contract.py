@@ -1,9 +1,9 @@
-"""The contract of solvers and algorithms.
+"""Contract of solvers and algorithms.
 
 A solver is a frozen configuration of public facts; `fit(ratings, budget, session)` trains. A solver
-describes an `Algorithm`: a fixed schedule of steps, the query of each, and what follows from its
+describes an `Algorithm`: a fixed schedule of steps, the query of each step, and the update from its
 noisy answer. An algorithm is built from public facts only and never holds ratings. `loop` is the
-only code that carries its queries to a gate.
+only code that passes its queries to a gate.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ State = TypeVar("State")
 
 
 def silent(done: int, total: int) -> None:
-    """Show no progress."""
+    """Callback that shows no progress."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,18 +45,19 @@ class Session:
     Parameters
     ----------
     seed
-        Public; draws the initial profiles and never touches noise.
+        Public seed of the initial profiles; never affects noise.
     user_seed
-        Secret; draws the users' initial profiles instead. Profiles stay near where they began, so
-        a public start would reveal the order of the users, and pseudonyms would not protect them.
+        Secret seed of the users' initial profiles, instead of `seed`. Profiles stay near their
+        initial values, so a public seed would reveal the order of the users, and pseudonyms would
+        not protect them.
     threads
-        Number of threads; all processors when omitted.
+        Number of threads. Default: one for each processor.
     noise
-        Source of noise; a fresh secure one when omitted.
+        Noise source. Default: a fresh secure one.
     folder
-        Keeps ledger, noise key and checkpoints on disk. Takes the place of `noise`.
+        Keeps ledger, noise key and checkpoints on disk. Use it instead of `noise`.
     progress
-        Called with the number of steps done and in all; it is shown no private value.
+        Called with the number of finished steps and the total; never with a private value.
     """
 
     seed: int = 0
@@ -72,21 +73,21 @@ class Session:
         if not 0 <= self.seed < SEED_MAX:
             raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
         if self.folder is not None and type(self.folder) is not RunFolder:
-            raise InvalidParameter("folder must be a RunFolder; make one with RunFolder.create")
+            raise InvalidParameter("folder must be a RunFolder; create one with RunFolder.create")
 
     @property
     def seeds(self) -> "Seeds":
-        """Seeds of the initial profiles. An algorithm sees these, and nothing else of a session."""
+        """Seeds of the initial profiles: all that an algorithm sees of a session."""
         return Seeds(seed=self.seed, user_seed=self.user_seed)
 
 
 PLAIN = Session()
-"""A session with nothing special."""
+"""Session with all defaults."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seeds:
-    """Seeds of the initial profiles; see `Session`. Neither leads to the noise."""
+    """Seeds of the initial profiles; see `Session`. The noise is independent of both."""
 
     seed: int = 0
     user_seed: int | None = None
@@ -101,20 +102,20 @@ class Seeds:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PublicFacts:
-    """Public facts about the ratings, by privacy unit: all that an algorithm is built from.
+    """Public facts about the ratings under a privacy unit: the only inputs of an algorithm.
 
-    Asking for a fact that is private under the unit raises.
+    Raises on access to a fact that is private under the unit.
 
     Attributes
     ----------
     scale
         The declared scale.
     item_ids
-        Items, rated or not.
+        Ids of all items, including unrated ones.
     listed_users
-        Users, with ratings or not; None under unit `user`.
+        Ids of all users, including those without ratings; None under unit `user`.
     public_pattern
-        The rating pattern; None unless the unit is `value`.
+        Rating pattern; None unless the unit is `value`.
     """
 
     scale: Scale
@@ -124,7 +125,7 @@ class PublicFacts:
 
     @classmethod
     def of(cls, ratings: Ratings, unit: Unit) -> "PublicFacts":
-        """Facts that are public under a unit, and no others."""
+        """Facts that are public under a unit."""
         return cls(
             scale=ratings.scale,
             item_ids=ratings.item_ids,
@@ -134,21 +135,21 @@ class PublicFacts:
 
     @property
     def user_ids(self) -> pl.Series:
-        """Users; raises where they are private."""
+        """Ids of users; raises if they are private."""
         if self.listed_users is None:
-            raise InvalidParameter("which users there are is private under unit user")
+            raise InvalidParameter("the list of users is private under unit user")
         return self.listed_users
 
     @property
     def pattern(self) -> RatingPattern:
-        """The rating pattern; raises where it is private."""
+        """Rating pattern; raises if it is private."""
         if self.public_pattern is None:
             raise InvalidParameter("the rating pattern is private under this unit")
         return self.public_pattern
 
     @property
     def users(self) -> int:
-        """Number of users; raises where it is private."""
+        """Number of users; raises if it is private."""
         return len(self.user_ids)
 
     @property
@@ -163,21 +164,21 @@ class PublicFacts:
 
 
 WHOLE = 1 - 2.0**-40
-"""Budget share of all releases: a little less than 1, so that shares do not round to more."""
+"""Budget share of all releases: slightly less than 1, so that rounded shares do not exceed 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class QueryStep:
-    """A step that releases the tables of one query spec.
+    """Step that releases the tables of one query spec.
 
     Attributes
     ----------
     queries
-        Public facts of its tables at their maximum size, as known before the first release.
+        Public facts of its tables at their maximum size, known before the first release.
     shares
         Budget share, a fraction of μ², of each table.
     effort
-        About how long the step takes, relative to the other steps.
+        Approximate duration of the step, relative to other steps.
     """
 
     queries: tuple[BoundedQuery, ...]
@@ -188,7 +189,7 @@ class QueryStep:
 def repeated(
     queries: Sequence[BoundedQuery], shares: Sequence[float], purposes: Iterable[str]
 ) -> tuple[QueryStep, ...]:
-    """One step for each purpose, which is put before the purposes of the queries."""
+    """One step for each purpose, which becomes the prefix of the purposes of its queries."""
     return tuple(
         QueryStep(
             queries=tuple(replace(query, purpose=purpose + query.purpose) for query in queries),
@@ -200,14 +201,14 @@ def repeated(
 
 @dataclass(frozen=True, kw_only=True)
 class PostProcess:
-    """A step that works on released numbers alone; it costs no privacy."""
+    """Step that uses only released numbers; it costs no privacy."""
 
     effort: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactStep:
-    """A step that reads every rating without noise; only a solver that is not private has one."""
+    """Step that reads every rating without noise; only non-private solvers have one."""
 
     effort: float = 1.0
 
@@ -219,7 +220,7 @@ Step = QueryStep | PostProcess | ExactStep
 class OwnerOnly:
     """Exact results of a training that must not be published.
 
-    `users` and `items` are profiles that were never noised; `facts` are exact facts about the
+    `users` and `items` are profiles computed without noise; `facts` are exact facts about the
     ratings, such as training errors.
     """
 
@@ -229,7 +230,7 @@ class OwnerOnly:
 
 
 class Algorithm(ABC, Generic[State]):
-    """A training, described without data: queries, and post-processing of their noisy answers.
+    """Training algorithm, described without data: queries and updates from their noisy answers.
 
     Attributes
     ----------
@@ -239,9 +240,9 @@ class Algorithm(ABC, Generic[State]):
         Budget of all releases together; None if it is not private.
     schedule
         All steps, fixed in advance. A table may turn out narrower than scheduled, never larger;
-        its coordinates and shares are as scheduled.
+        its coordinates and shares stay as scheduled.
     published_pattern
-        Purpose for which the model publishes statistics of the rating pattern, if it does.
+        Purpose of the rating-pattern statistics that the model publishes, if any.
     """
 
     unit: Unit
@@ -261,19 +262,19 @@ class Algorithm(ABC, Generic[State]):
     def update(self, step: int, state: State, released: Released) -> State:
         """State after a step, from its noisy answer, which has no table after a `PostProcess` step.
 
-        Leaves `state` as it is, and depends on nothing else that changes.
+        Does not change `state`, and depends on no other mutable data.
         """
 
     def is_settled(self, state: State) -> bool:
-        """Whether to end before the schedule does; only the published algorithm ever does."""
+        """Whether to stop before the end of the schedule; only the published algorithm does."""
         return False
 
     @abstractmethod
     def model(self, state: State) -> FactorModel:
-        """The released model."""
+        """Released model."""
 
     def owner_only(self, state: State, ratings: Ratings) -> OwnerOnly:
-        """Exact results for the data owner, after the model is made. Reads private data."""
+        """Exact results for the data owner, computed after the model. Reads private data."""
         return OwnerOnly()
 
 
@@ -284,16 +285,16 @@ class Fit:
     Attributes
     ----------
     solver, settings
-        Name and public configuration.
+        Name and public settings of the solver.
     model
-        What may be released under the ledger's guarantee. Its `items` is None for a solver that
-        never noised them, its `users` under unit `user`.
+        Model that may be released under the ledger's guarantee. Its `items` is None if the solver
+        never adds noise to them; its `users` is None under unit `user`.
     private_users, private_items
-        Profiles that were never noised: private, for the owner only.
+        Profiles computed without noise: private and owner-only.
     ledger
         Record of all releases of the training.
-    owner_view
-        Exact facts about the private data, such as training errors: for the owner only.
+    owner_only_facts
+        Exact facts about the private data, such as training errors: owner-only.
     """
 
     solver: str
@@ -302,15 +303,15 @@ class Fit:
     private_users: Profiles | None = None
     private_items: Profiles | None = None
     ledger: Ledger
-    owner_view: Mapping[str, Any] = field(default_factory=dict)
+    owner_only_facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        # Some of it is private, and all of it is long.
+        # Fields are long, and some are private.
         return f"Fit(solver={self.solver!r}, status={self.ledger.status.value!r})"
 
     @property
     def owner_model(self) -> FactorModel:
-        """The model with private profiles where none may be released: for the owner only."""
+        """Model with the private profiles in place of those that cannot be released: owner-only."""
         users, items = self.model.users, self.model.items
         return replace(
             self.model,

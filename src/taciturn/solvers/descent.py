@@ -1,7 +1,7 @@
 """Steps of descent on noisy gradients, shared by the solvers that query gradients.
 
-Rows have the bias first, then the factors, in units in which the scale is 4 wide. Nothing here can
-touch a rating.
+Rows hold the bias first, then the factors, in units in which the scale is 4 wide. Nothing here
+reads ratings.
 """
 
 import math
@@ -26,18 +26,18 @@ _CLIPPED = 0.5
 """Fraction of feature rows whose norm is clipped."""
 
 _FEW = 4
-"""Number of factors for which it is judged whether there is room for any."""
+"""Number of factors for which the data weight is computed."""
 
 _LEVELS_MIN, LEVELS_MAX = 256, 2**14
-"""Number of steps that a scale is divided into. With more, an error could exceed 15 bits."""
+"""Number of grid steps of a scale. With more, an error could exceed 15 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DescentSteps:
     """Settings of a descent; see `GradientSolver`.
 
-    `constant` is the feature beside a profile that biases are multiplied with: it decides how much
-    of the noise they get.
+    `constant` is the feature by which biases are multiplied: it determines their share of the
+    noise.
     """
 
     factors: int
@@ -49,7 +49,7 @@ class DescentSteps:
 
     @property
     def averaged_from(self) -> int:
-        """The first step whose result is averaged."""
+        """First step whose result is averaged."""
         return self.iterations - math.ceil(self.averaged * self.iterations)
 
     @property
@@ -59,12 +59,12 @@ class DescentSteps:
 
     @property
     def releases_averaged(self) -> float:
-        """Approximate number of releases that the noise of the result is averaged over."""
+        """Approximate number of releases over which the noise of the result is averaged."""
         return max(0.7 * self.averaged_count, 1 / min(1.0, self.step_size))
 
     @cached_property
     def priors(self) -> Vector:
-        """Prior standard deviations of coefficients, that of a bias times its feature."""
+        """Prior standard deviations of coefficients; the bias is multiplied by its feature."""
         width = math.sqrt(assumptions.INTERACTION_VARIANCE) / max(1, self.factors) ** 0.25
         return np.array([assumptions.BIAS / self.constant] + [width] * self.factors)
 
@@ -97,13 +97,13 @@ class DescentSteps:
         counts
             Number of ratings of each row, or the sum of their weights.
         curvature
-            Mean over ratings of feature × what it multiplies in a prediction.
+            Mean over ratings of feature × its multiplier in a prediction.
         weight
-            Usual weight of a rating.
+            Mean weight of a rating.
         centre
-            Prior mean of the rows, zero when omitted.
+            Prior mean of the rows. Default: zero.
         """
-        # In coordinates in which the prior is a unit sphere.
+        # In coordinates in which the prior covariance is the identity.
         whitened = self.priors[:, None] * curvature * self.priors
         eigenvalues, axes = np.linalg.eigh(whitened)
         transform = self.priors[:, None] * axes
@@ -120,13 +120,13 @@ class DescentSteps:
         return after
 
     def _regularization(self, weight: float, variance: Vector | float, bend: Rows) -> Rows:
-        """Diagonal added to the curvature: it grows with the noise."""
+        """Diagonal added to the curvature; increases with the noise."""
         noise = variance / np.maximum(bend, 1e-9)
         added: Rows = self.regularization * (weight * assumptions.RESIDUAL**2 + noise)
         return added
 
     def data_weight(self, counts: Vector, noise: float, weight: float = 1.0) -> float:
-        """Mean weight of the data against the prior for one factor (0 to 1); decides the rank.
+        """Mean weight of the data against the prior for one factor (0 to 1); determines the rank.
 
         Weighted by count, for `_FEW` factors. `noise` is that of a gradient, in residual standard
         deviations.
@@ -139,13 +139,13 @@ class DescentSteps:
         return float(np.average(bend / (bend + added), weights=counts))
 
     def _whitened(self, rows: Rows) -> Rows:
-        """Rows in coordinates in which the prior is a unit sphere."""
+        """Rows in coordinates in which the prior covariance is the identity."""
         scaled = rows / self.priors
         scaled[:, 0] /= self.constant
         return scaled
 
     def features(self, rows: Rows) -> tuple[Rows, Vector]:
-        """Features, a constant beside each profile, and the factor that bounds their norm.
+        """Features (a constant and the profile), and the factor that bounds their norm.
 
         Half of the norms are clipped to their median.
         """
@@ -157,12 +157,12 @@ class DescentSteps:
     def pass_features(
         self, rows: Rows, unit: float, product_unit: float = 1.0, mean: float = 0.0
     ) -> AxisFeatures:
-        """Profiles as one axis of a pass, predicting in rating units."""
+        """Profiles as one axis of a pass, with predictions in rating units."""
         features, shrink = self.features(rows)
         return AxisFeatures(features, shrink, mean + rows[:, 0] * unit, product_unit)
 
     def averaged_rows(self, rows: Rows, sums: Rows) -> Rows:
-        """Average of the last iterates; the last one if none are averaged."""
+        """Average of the last iterates, or the last one if none are averaged."""
         return sums / self.averaged_count if self.averaged_count else rows
 
 
@@ -185,9 +185,10 @@ def rating_scale_factor(scale: Scale) -> float:
 
 
 def levels_for(ratio: float) -> int:
-    """Number of steps that a scale is divided into, where a release spends `ratio`.
+    """Number of grid steps of a scale for releases that spend `ratio` = sensitivity/noise.
 
-    The less noise, the finer: the minimum clipping threshold is then a small part of the scale.
+    With less noise the grid is finer, so that the minimum clipping threshold is a small fraction of
+    the scale.
     """
     return int(min(LEVELS_MAX, 2 ** math.ceil(math.log2(max(_LEVELS_MIN, 4096 * ratio)))))
 
@@ -195,19 +196,19 @@ def levels_for(ratio: float) -> int:
 def mean_and_unit(totals: Vector, count: float, grid: ValueGrid) -> tuple[float, float]:
     """Mean and rating scale factor from noisy sums of ratings and of their squares.
 
-    `totals` are divided by the largest value of the grid. The factor is the ratings' standard
-    deviation over its usual size where the scale is 4 wide, within reason.
+    `totals` are divided by the largest value of the grid. The factor is the standard deviation of
+    the ratings divided by its assumed value on a scale of width 4, within bounds.
     """
     largest = max(abs(grid.lowest), abs(grid.highest)) * math.ldexp(1.0, grid.exponent)
     mean, square = (float(total) / max(1.0, count) for total in totals)
     mean = min(max(mean, -1.0), 1.0)
-    deviation = math.sqrt(max(square - mean**2, 0.0))
-    believed = min(max(deviation, assumptions.RATING_MIN), 1.0)
+    standard_deviation = math.sqrt(max(square - mean**2, 0.0))
+    believed = min(max(standard_deviation, assumptions.RATING_MIN), 1.0)
     return mean * largest, believed * largest / assumptions.RATING
 
 
 def rank_of(weight: float, ranks: Sequence[tuple[float, int]]) -> int:
-    """Rank of the highest step that a data weight reaches, 0 if it reaches none."""
+    """Rank of the highest step that does not exceed the data weight; 0 if there is none."""
     return max((rank for least, rank in ranks if weight >= least), default=0)
 
 

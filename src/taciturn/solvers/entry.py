@@ -1,8 +1,8 @@
 """Entries of the catalog of solvers, and the checks of a release against its solver's entry.
 
 Pure Python, so that a release can be checked without the solvers themselves and their compiled
-code. Whatever a release says in words of its own, it says through these names: free text in a
-verified ledger would pass for part of the guarantee.
+code. A release can use only the names and sentences declared here: free text in a verified ledger
+could be mistaken for part of the guarantee.
 """
 
 import math
@@ -39,14 +39,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting's type, its choices if there are any, and whether it may be left to the solver."""
+    """Type of a setting, its choices if any, and whether it may be omitted."""
 
     kind: Kind
     is_optional: bool = False
     choices: tuple[str, ...] = ()
 
     def allows(self, value: object) -> bool:
-        """Whether a value, as it stands in a release, is of this type."""
+        """Whether a value in a release has this type."""
         if value is None:
             return self.is_optional
         if self.kind is Kind.FLAG:
@@ -70,7 +70,7 @@ _ORDER = list(Status)
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One solver, as the catalog knows it without importing it.
+    """Catalog entry of a solver, which is not imported.
 
     Attributes
     ----------
@@ -84,7 +84,8 @@ class Entry:
         Shape of its ledger under each privacy unit that it supports. The shape is None for a solver
         that is not private.
     flaws
-        Sentences that its events give for the lack of a proof, in this order; always the first.
+        Sentences with which its events explain the lack of a proof, in this order. The first is
+        always present.
     pattern_setting
         Setting under which it publishes features of the rating pattern; None if it never does.
     """
@@ -98,7 +99,7 @@ class Entry:
 
     @property
     def is_private(self) -> bool:
-        """Whether it has, or claims, a guarantee."""
+        """Whether it has or claims a guarantee."""
         return self.status is not Status.NONE
 
     @property
@@ -113,18 +114,18 @@ class Entry:
 
     @property
     def has_factors(self) -> bool:
-        """Whether its profiles have factors beside a bias."""
+        """Whether its profiles have factors in addition to biases."""
         return "factors" in self.settings
 
     def load(self) -> Any:
-        """The solver's class."""
+        """Class of the solver."""
         module, _, name = self.home.partition(":")
         return getattr(import_module(f"taciturn.solvers.{module}"), name)
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Raise unless these are the settings of the solver, each of its type."""
+        """Raise unless these are the settings of the solver, with the right types."""
         if settings.keys() != self.settings.keys():
-            raise InvalidDocument("the release has other settings than its solver has")
+            raise InvalidDocument("the settings of the release are not those of its solver")
         for name, setting in self.settings.items():
             if not setting.allows(settings[name]):
                 raise InvalidDocument(f"the setting {name} of the release must be {setting.kind}")
@@ -134,18 +135,20 @@ class Entry:
         if ledger.unit not in self.units:
             raise InvalidDocument(f"the solver of the release does not support unit {ledger.unit}")
         if "unit" in settings and settings["unit"] != ledger.unit:
-            raise InvalidDocument("the release has the ledger of another unit than its settings")
+            raise InvalidDocument("the unit of the ledger is not that of the settings")
         may_publish = self.pattern_setting and settings[self.pattern_setting] is not False
         published = sum(isinstance(event, PatternRelease) for event in ledger.events)
         if published > (1 if may_publish and ledger.unit is Unit.VALUE else 0):
-            raise InvalidDocument("the ledger publishes features that the settings leave out")
+            raise InvalidDocument(
+                "the ledger publishes features of the rating pattern, but the settings do not"
+            )
         if _ORDER.index(ledger.status) < _ORDER.index(self.status):
             raise InvalidDocument(
                 f"the status of the release is {ledger.status}, and its solver is at best "
                 f"{self.status}"
             )
         if not all(map(self._is_known, ledger.events)):
-            raise InvalidDocument("the ledger has an event in words that its solver does not use")
+            raise InvalidDocument("the ledger has an event that its solver does not record")
         shape = self.ledgers[ledger.unit]
         if shape is None:
             return
@@ -153,11 +156,11 @@ class Entry:
         stated = settings.get("iterations")
         if steps is not None and stated is not None and steps != stated:
             raise InvalidDocument(
-                "the ledger has another number of steps than the settings have iterations"
+                "the number of steps in the ledger is not the number of iterations in the settings"
             )
 
     def _is_known(self, event: Event) -> bool:
-        """Whether the solver records such an event, whatever its purpose if it adds noise."""
+        """Whether the solver records such an event; the purpose of a noisy one is not compared."""
         if isinstance(event, PatternRelease):
             return event.purpose == PATTERN_FEATURES
         if isinstance(event, ExactRelease):

@@ -1,4 +1,4 @@
-"""Flaws of the published algorithm's claim, as events state them."""
+"""Flaws of the published algorithm's claim, as stated in events."""
 
 FALSE_THEOREM = (
     "The published theorem is false: it bounds every step as if the item profiles did not depend "

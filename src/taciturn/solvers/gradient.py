@@ -1,14 +1,14 @@
-"""Noisy gradient descent on both axes: the published algorithm made sound, and then improved.
+"""Noisy gradient descent on both axes: a sound and improved version of the published algorithm.
 
-Each iteration releases Σ (v̂ − v)·f by user and by item, in one pass over the ratings, with Gaussian
-noise on both; everything else follows from what was released and from public facts, so X and Θ may
-both be published (docs/proofs/gradient.md). Three things cost nothing and gain much:
+Each iteration releases Σ (v̂ − v)·f by user and by item, in one pass over the ratings, with
+Gaussian noise on both. Everything else is computed from released numbers and public facts, so X and
+Θ may both be published (docs/proofs/gradient.md). Three changes improve accuracy at no privacy
+cost:
 
-- biases are one more coordinate of a profile, multiplied with a constant feature;
-- a step is divided by the curvature that follows from the released features and the public numbers
-  of ratings, n·E[f fᵀ], plus a regularization that grows with the noise, so that a few dozen steps
-  are enough;
-- the iterates of the last steps are averaged, and their noise with them.
+- biases are an additional coordinate of a profile, multiplied by a constant feature; - a step is
+divided by the curvature n·E[f fᵀ], from released features and public numbers of ratings,
+  plus a regularization that increases with the noise, so that a few dozen steps suffice;
+- the last iterates are averaged, which reduces their noise.
 """
 
 import math
@@ -45,28 +45,29 @@ from taciturn.solvers.solver import Solver, check_factors, check_iterations
 FACTORS_MAX = 4096
 
 VALUE_LEVELS = 64
-"""Minimum number of steps of the value grid: rounding errors are far below a rating's own."""
+"""Minimum number of steps of the value grid; rounding errors are then far below the error of a
+rating."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class GradientSolver(Solver):
     """Gradient descent with noise on the gradients of both axes. Unit `value`, status `proven`.
 
-    Minimises Σ (v_ij − m − b_i − c_j − ⟨x_i, θ_j⟩)² plus a regularization, m being the scale's
-    midpoint.
+    Minimises Σ (v_ij − m − b_i − c_j − ⟨x_i, θ_j⟩)² plus a regularization, where m is the
+    middle of the scale.
 
     Parameters
     ----------
     factors
-        Length of a profile, k.
+        Number of factors, k.
     iterations
         Number of steps, fixed in advance; the budget is divided among them.
     step_size
-        Fraction of a whole step that is taken each time.
+        Fraction of a full step taken in each iteration.
     regularization
-        Factor of the regularization that the noise and usual ratings suggest.
+        Multiplier of the default regularization, which follows from the noise and the prior.
     averaged
-        Fraction of the last iterates that are averaged.
+        Fraction of the iterates, the last ones, that are averaged.
     """
 
     name: ClassVar[str] = "gradient"
@@ -83,12 +84,12 @@ class GradientSolver(Solver):
         validate.positive("step_size", self.step_size, "see the solver's default")
         validate.positive("regularization", self.regularization, "1 is usual")
         if not 0 <= validate.finite("averaged", self.averaged, "0.5 is usual") <= 1:
-            raise InvalidParameter(f"averaged must lie between 0 and 1, got {self.averaged}")
+            raise InvalidParameter(f"averaged must be between 0 and 1, got {self.averaged}")
 
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> "GradientAlgorithm":
-        """Descent on ratings with these public facts."""
+        """Descent algorithm for ratings with these public facts."""
         return GradientAlgorithm(DescentSteps(**self.settings), facts, budget)
 
 
@@ -104,7 +105,7 @@ class NonPrivateGradientSolver(GradientSolver):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DescentState:
-    """Rows of both axes, and the sums of those that are averaged."""
+    """Rows of both axes, and the running sums for averaging."""
 
     users: Rows
     items: Rows
@@ -115,8 +116,8 @@ class DescentState:
 AnyState = TypeVar("AnyState", bound=DescentState)
 
 
-class TwoSidedDescent(Algorithm[AnyState], Generic[AnyState]):
-    """Descent on gradients of both axes; units differ in what they know of the ratings."""
+class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
+    """Descent on the gradients of both axes; subclasses differ in their public facts."""
 
     def __init__(self, steps: DescentSteps, facts: PublicFacts, levels: int) -> None:
         self._steps, self._facts = steps, facts
@@ -137,7 +138,7 @@ class TwoSidedDescent(Algorithm[AnyState], Generic[AnyState]):
         )
 
     def _steps_at(self, state: AnyState) -> DescentSteps:
-        """Steps for as many factors as a state has."""
+        """Descent steps for the number of factors of a state."""
         return replace(self._steps, factors=state.items.shape[1] - 1)
 
     def _unit_at(self, state: AnyState) -> float:
@@ -145,7 +146,7 @@ class TwoSidedDescent(Algorithm[AnyState], Generic[AnyState]):
         return self._unit
 
     def _mean_at(self, state: AnyState) -> float:
-        """Mean rating, above the middle of the scale."""
+        """Mean rating relative to the middle of the scale."""
         return 0.0
 
     def _counts(self, state: AnyState) -> dict[Axis, npt.NDArray[Any]]:
@@ -188,7 +189,7 @@ class TwoSidedDescent(Algorithm[AnyState], Generic[AnyState]):
         )
 
     def model(self, state: AnyState) -> FactorModel:
-        """The released model: averaged rows in rating units."""
+        """Released model: averaged rows in rating units."""
         unit, ids = self._unit_at(state), self._facts
         users = self._steps.averaged_rows(state.users, state.user_sums)
         items = self._steps.averaged_rows(state.items, state.item_sums)
@@ -200,8 +201,8 @@ class TwoSidedDescent(Algorithm[AnyState], Generic[AnyState]):
         )
 
 
-class GradientAlgorithm(TwoSidedDescent[DescentState]):
-    """The descent under unit `value`."""
+class GradientAlgorithm(TwoAxisDescent[DescentState]):
+    """Descent under unit `value`."""
 
     unit = Unit.VALUE
 

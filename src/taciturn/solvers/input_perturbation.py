@@ -1,7 +1,8 @@
 """Noise on every rating, then ordinary least squares: the simplest private recommender.
 
-One release: all ratings, each with Gaussian noise. Everything else is post-processing. The noise on
-a rating does not shrink however many there are, which is why noisy sums are so much better.
+A single release holds all ratings, each with Gaussian noise; everything else is post-processing.
+The noise of a rating does not decrease with the number of ratings, so noisy sums are far more
+accurate.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from taciturn.solvers.solver import Solver
 class InputPerturbationSolver(LeastSquaresSettings, Solver):
     """Gaussian noise on each rating, then alternating least squares. Unit `value`, `proven`.
 
-    Minimises the objective of `non-private` on noisy ratings, with a regularization that knows the
-    noise. See `LeastSquaresSettings` for its parameters.
+    Minimises the objective of `non-private` on noisy ratings, with a regularization that depends on
+    the noise. See `LeastSquaresSettings` for its parameters.
     """
 
     name: ClassVar[str] = "input-perturbation"

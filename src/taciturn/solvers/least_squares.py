@@ -1,7 +1,7 @@
-"""Alternating least squares with biases: each axis is solved exactly while the other rests.
+"""Alternating least squares with biases: each axis is solved exactly given the other.
 
-Knows the rating pattern and some values for the rated pairs, exact or noisy; its result is as
-private as those are.
+The inputs are the rating pattern and exact or noisy values of the rated pairs; the result is as
+private as these values.
 """
 
 import math
@@ -38,12 +38,12 @@ from taciturn.solvers.solver import check_factors, check_iterations
 FACTORS_MAX = 1024
 
 PRIOR_RATINGS = 200
-"""Ratings that the regularization counts for a row beyond its own."""
+"""Number of ratings added to that of each row in the regularization."""
 
 BIAS_REGULARIZATION = 4.0
 
 _START = 0.1
-"""Initial standard deviation of factors, where the scale is 4 wide."""
+"""Initial standard deviation of factors, on a scale of width 4."""
 
 Floats = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.float64]
@@ -74,18 +74,18 @@ class LeastSquaresState:
 
 
 class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
-    """Reads a value for every rated pair, then alternates.
+    """Reads a value for every rated pair, then alternates between the axes.
 
     Parameters
     ----------
     facts
-        Public facts of the ratings, the rating pattern among them.
+        Public facts of the ratings, including the rating pattern.
     budget
-        Budget of the values; None reads exact ones.
+        Budget of the values; None for exact values.
     factors, iterations
-        Length of a profile, and how often both axes are solved.
+        Number of factors, and number of times that both axes are solved.
     strength
-        λ for a scale that is 4 wide, before what noise adds.
+        λ on a scale of width 4, without the part added for noise.
     threads
         Number of threads; the result does not depend on it.
     """
@@ -112,13 +112,13 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
         self.schedule = (first, *[PostProcess()] * iterations)
 
     def query(self, step: int, state: LeastSquaresState) -> EveryRating:
-        """Every rating by itself."""
+        """Query for every rating."""
         return self._spec
 
     def _regularization(self, noise: float) -> Regularization:
-        """λ times the number of ratings and a few hundred more, and what a prior asks for.
+        """Regularization: λ · (number of ratings + `PRIOR_RATINGS`), plus that of a Gaussian prior.
 
-        A Gaussian prior asks for more where values carry noise of this standard deviation.
+        The second part increases with the standard deviation of the noise of the values.
         """
         unit = rating_scale_factor(self._facts.scale)
         by_count = self._strength * unit
@@ -145,11 +145,11 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
 
     @cached_property
     def _item_order(self) -> npt.NDArray[np.int64]:
-        """Order of pairs by item; users keep their order within each."""
+        """Permutation that sorts pairs by item; users of an item stay in order."""
         return np.argsort(self._facts.pattern.by_user.columns, kind="stable")
 
     def update(self, step: int, state: LeastSquaresState, released: Released) -> LeastSquaresState:
-        """Take the values, or solve both axes once, items first."""
+        """State with the values read, or with both axes solved once, items first."""
         if step == 0:
             (values,), (noise,) = released.tables, released.noise_scales
             values = values.reshape(-1)
@@ -168,7 +168,7 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
         return replace(state, users=users, items=items)
 
     def _solve(self, axis: Axis, values: Floats, others: Rows, noise: float) -> Rows:
-        """Rows of one axis, those of the other given."""
+        """Rows of one axis given those of the other."""
         added, pattern = self._regularization(noise), self._facts.pattern.along(axis)
         by_count = np.full(others.shape[1], added.by_count)
         fixed = np.full(others.shape[1], added.fixed)
@@ -184,7 +184,7 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
         )
 
     def model(self, state: LeastSquaresState) -> FactorModel:
-        """The model; it may be released only if the values were noised."""
+        """Model; it may be released only if the values are noisy."""
         facts = self._facts
         return FactorModel(
             scale=facts.scale,
@@ -196,16 +196,16 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquaresSettings:
-    """Settings that the solvers by alternating least squares share.
+    """Common settings of the solvers that use alternating least squares.
 
     Parameters
     ----------
     factors
-        Length of a profile, k.
+        Number of factors, k.
     iterations
         Number of times that both axes are solved; that costs no privacy.
     regularization
-        λ for a scale that is 4 wide; it grows with the width, as the squares of profiles do.
+        λ on a scale of width 4; it is scaled with the width, like squared profiles.
     """
 
     factors: int = 20
@@ -220,7 +220,7 @@ class LeastSquaresSettings:
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> LeastSquaresAlgorithm:
-        """Least squares on noisy ratings, or on exact ones without a budget."""
+        """Algorithm on noisy ratings; without a budget, on exact ones."""
         return LeastSquaresAlgorithm(
             facts,
             budget,

@@ -1,8 +1,7 @@
-"""Shape of a solver's ledger: which tables it releases, in which order, for which purposes.
+"""Shape of a solver's ledger: the tables it releases, their order and their purposes.
 
-Pure Python: a verifier compares a ledger with it without the solver itself. Every purpose in a
-verified ledger is one that its solver records, so that no free text passes for part of the
-guarantee.
+Pure Python, so that a verifier does not need the solver itself. Every purpose in a verified ledger
+is one that its solver records, so no free text can be mistaken for part of the guarantee.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,27 +14,27 @@ from taciturn.errors import InvalidDocument
 
 @dataclass(frozen=True)
 class TableShape:
-    """One table: its purpose, in which {step} and {steps} stand for numbers, and its rows."""
+    """One table: its purpose, with the placeholders {step} and {steps}, and its rows."""
 
     purpose: str
     rows: Rows
 
     def filled(self, step: int, steps: int) -> "TableShape":
-        """The table of a step, with its numbers filled in."""
+        """Table of a step, with its numbers filled in."""
         purpose = self.purpose.replace("{steps}", str(steps)).replace("{step}", str(step))
         return TableShape(purpose, self.rows)
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Tables that are released in this order, once or in every step."""
+    """Tables released in this order, once or in every step."""
 
     tables: tuple[TableShape, ...]
     is_repeated: bool = False
 
     @property
     def states_steps(self) -> bool:
-        """Whether its purposes state the number of all steps, so that none may be missing."""
+        """Whether its purposes state the total number of steps; then no step may be missing."""
         return self.is_repeated and "{steps}" in self.tables[0].purpose
 
     def each(self, steps: int) -> Iterator[tuple[int, TableShape]]:
@@ -53,9 +52,9 @@ class LedgerShape:
     phases: tuple[Phase, ...]
 
     def check(self, events: Sequence[GaussianRelease]) -> int | None:
-        """Raise unless these are the events of a complete training; the number of its steps.
+        """Number of steps of a training with these events; raises unless they are complete.
 
-        None if the solver takes no steps, or may stop before the last.
+        None if the solver has no steps, or may stop before the last.
         """
         steps = self._steps(events)
         expected = [
@@ -71,12 +70,12 @@ class LedgerShape:
             noise = event.sampler_error, event.sampler_tail
             if event.rows is not table.rows or noise != (sampler.ERROR, sampler.TAIL):
                 raise InvalidDocument(
-                    "the ledger has an event whose rows or sampler are not those of its purpose"
+                    "the ledger has an event whose rows or sampler do not match its purpose"
                 )
         return steps if any(phase.states_steps for phase in self.phases) else None
 
     def _steps(self, events: Sequence[GaussianRelease]) -> int:
-        """Number of steps that fits the number of events; 0 without a repeated phase."""
+        """Number of steps that matches the number of events; 0 without a repeated phase."""
         once = sum(len(phase.tables) for phase in self.phases if not phase.is_repeated)
         each = sum(len(phase.tables) for phase in self.phases if phase.is_repeated)
         if each == 0:
@@ -87,4 +86,4 @@ class LedgerShape:
         return steps
 
 
-_OTHER = "the ledger lacks events that its solver records, or has others"
+_OTHER = "the ledger lacks events that its solver records, or has additional ones"

@@ -1,8 +1,7 @@
-"""The training loop: the only code that carries queries to a gate.
+"""Training loop: the only code that passes queries to a gate.
 
-Recording, noise, checkpoints, progress and plans are written here once, for every algorithm. A
-`Training` runs to the end or step by step, so that audits and the reproduction of the paper use it
-too.
+Recording, noise, checkpoints, progress and plans are implemented here for all algorithms. A
+`Training` runs to the end or step by step, so audits and the reproduction of the paper use it too.
 """
 
 from collections.abc import Iterator
@@ -35,7 +34,7 @@ CHECKPOINT_SECONDS = 10.0
 class FinishedStep(Generic[State]):
     """One finished step: its number, the states around it and what was released.
 
-    The states are private where the algorithm's are, as those of the published algorithm.
+    The states are private if those of the algorithm are, as in the published algorithm.
     """
 
     step: int
@@ -47,9 +46,9 @@ class FinishedStep(Generic[State]):
 class Training(Generic[State]):
     """One training: a gate, an executor that holds the ratings, and steps that can be interrupted.
 
-    A run with a folder saves its state there from time to time and when it is interrupted. Begun
-    again on the same folder, it goes on from there; what came after is repeated with the same
-    noise, so that the result is the same as without the interruption.
+    A run with a folder saves its state there regularly and when it is interrupted. A new training
+    with the same folder resumes from that state. Later steps are repeated with the same noise, so
+    the result is the same as without the interruption.
 
     Raises, before anything is released, if the budget does not cover the schedule.
     """
@@ -72,7 +71,7 @@ class Training(Generic[State]):
         self._events_done, self._saved_at = self._gate.position, monotonic()
 
     def _saved(self, initial: State) -> tuple[int, int, State] | None:
-        """Events, steps and state of a checkpoint; None if there is none that fits the schedule."""
+        """Events, steps and state of the checkpoint; None unless one fits the schedule."""
         saved = self._session.folder.read_state() if self._session.folder else None
         found = unpack(saved[1], initial) if saved else None
         if saved is None or found is None:
@@ -102,13 +101,13 @@ class Training(Generic[State]):
         return gate
 
     def run(self) -> State:
-        """Take all steps that are left; the last state."""
+        """Last state, after all remaining steps."""
         for _ in self.steps():
             pass
         return self.state
 
     def steps(self) -> Iterator[FinishedStep[State]]:
-        """Take the steps that are left, one at a time."""
+        """Remaining steps, one at a time."""
         algorithm, total = self._algorithm, len(self._schedule)
         progress = self._session.progress
         try:
@@ -120,7 +119,7 @@ class Training(Generic[State]):
                 released = self._release(number)
                 after = algorithm.update(number, before, released)
                 reached = self._gate.position
-                # At once: an interrupt in between would save a state under a wrong number.
+                # In one assignment: an interrupt in between would save a state with a wrong number.
                 self.state, self._steps_done, self._events_done = after, number + 1, reached
                 if monotonic() - self._saved_at > CHECKPOINT_SECONDS:
                     self._save()
@@ -132,7 +131,7 @@ class Training(Generic[State]):
         self._save()
 
     def _release(self, number: int) -> Released:
-        """Carry the query of a step to the gate."""
+        """Pass the query of a step to the gate."""
         step = self._schedule[number]
         if isinstance(step, PostProcess):
             return Released(spec=None, tables=(), noise_scales=())
@@ -145,10 +144,10 @@ class Training(Generic[State]):
         return self._gate.release(spec, self._executor, shares=step.shares)
 
     def finish(self) -> Ledger:
-        """Ledger of a training whose releases are all made.
+        """Ledger of a finished training.
 
-        The noise key is erased, except in a folder: there it stays until whoever made the folder
-        has put the result in its place, so that a crash in between loses nothing.
+        The noise key is erased. In a run folder it stays until the owner of the folder has written
+        the result, so that a crash in between loses nothing.
         """
         if self._algorithm.published_pattern and isinstance(self._gate, Gate):
             self._gate.publish_pattern(self._algorithm.published_pattern)
@@ -163,12 +162,12 @@ class Training(Generic[State]):
 
 
 def _check_scheduled(spec: QuerySpec, step: QueryStep) -> None:
-    """Raise unless a spec asks for the scheduled tables, each as large or smaller.
+    """Raise unless a spec has the scheduled tables, none larger than scheduled.
 
-    Its thresholds, and so sensitivity and noise scale, may follow from what was released.
+    Thresholds, and with them sensitivity and noise scale, may depend on earlier releases.
     """
     if len(spec.queries) != len(step.queries):
-        raise InvalidParameter("a step asks for another number of tables than was scheduled")
+        raise InvalidParameter("a step has a different number of tables than scheduled")
     for query, planned in zip(spec.queries, step.queries, strict=True):
         facts = [_fixed_facts(each) for each in (query, planned)]
         is_covered = all(own <= most for own, most in zip(query.shape, planned.shape, strict=True))
@@ -177,7 +176,7 @@ def _check_scheduled(spec: QuerySpec, step: QueryStep) -> None:
 
 
 def _fixed_facts(query: BoundedQuery) -> tuple[object, ...]:
-    """Facts of a query that nothing released may change."""
+    """Facts of a query that must not depend on earlier releases."""
     return query.purpose, query.unit, query.rows, query.coordinates, query.proof, query.flaw
 
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 of Mugdho and Imtiaz to the letter, whose privacy theorem is false.
+"""Algorithm 1 of Mugdho and Imtiaz, exactly as published; its privacy theorem is false.
 
 Profiles X (items) and Θ (users) start as standard normals scaled to norm 1. Each iteration computes
 both gradients at the old profiles,
@@ -7,7 +7,7 @@ both gradients at the old profiles,
 
 adds N(0, σ²) with σ = τC/ε_i · √(2 ln(1.25/δ_i)) to ∇Θ alone, and takes a step on both axes. Only
 Θ is released. The sums are exact on a grid (taciturn.queries.prediction_errors) and the noise is
-secure, as everywhere in Taciturn; what is missing is a proof. The item axis depends on the ratings
+secure, as everywhere in Taciturn; only a proof is missing. The item axis depends on the ratings
 without noise, so the state of this algorithm is private.
 """
 
@@ -49,12 +49,12 @@ from taciturn.solvers.solver import Solver, check_factors, check_iterations
 Rows = npt.NDArray[np.float64]
 
 VALUE_LEVELS = 128
-"""Minimum number of steps that the scale is divided into."""
+"""Minimum number of grid steps of the scale."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperSolver(Solver):
-    """The paper's Algorithm 1: noise on the user side only. Unit `value`, status `claimed`.
+    """The paper's Algorithm 1: noise on the user gradient only. Unit `value`, status `claimed`.
 
     Minimises ½ Σ (v_ij − ⟨x_i, θ_j⟩)² + ½λ(‖X‖² + ‖Θ‖²).
 
@@ -63,19 +63,19 @@ class PaperSolver(Solver):
     factors, iterations, step_size, regularization, norm_bound
         The paper's n, J, μ, λ and C.
     epsilon_i, delta_i
-        Privacy parameters of one iteration. Without `epsilon_i`, it is solved from a budget whose
-        ε is taken as the paper's overall ε_opt.
+        Privacy parameters of one iteration. Default for `epsilon_i`: solved from the budget, whose
+        ε is used as the paper's overall ε_opt.
     delta
         Overall δ at which the claim is stated when `epsilon_i` is given.
     centre
         `item-mean` subtracts each item's exact mean, as the paper's experiments did. The claim does
         not cover it.
     tau
-        The range that the noise is scaled for; the declared scale's when omitted. The experiments
-        used the largest rating: more noise than the claim asks for.
+        Range for which the noise is scaled. Default: that of the declared scale. The experiments
+        used the largest rating, which is more noise than the claim requires.
     tolerance, patience
-        Stops when the training error hardly falls any more, see `has_settled`, as the experiments
-        did. That depends on the ratings, and the claim does not cover it.
+        Stopping rule of the experiments: stop when the training error no longer decreases; see
+        `has_settled`. It depends on the ratings, and the claim does not cover it.
     """
 
     name: ClassVar[str] = "paper"
@@ -112,13 +112,13 @@ class PaperSolver(Solver):
         object.__setattr__(self, "centre", validate.choice("centre", self.centre, Centre))
 
     def resolved(self, budget: Budget | None) -> "PaperSolver":
-        """The configuration with ε_i, solved from ε_opt = budget.epsilon if need be."""
+        """Configuration with ε_i, solved from ε_opt = budget.epsilon unless it is given."""
         if self.epsilon_i is not None:
             if budget is not None:
-                raise InvalidParameter("give the paper a budget or an epsilon_i, not both")
+                raise InvalidParameter("pass either a budget or epsilon_i, not both")
             return self
         if budget is None:
-            raise InvalidParameter("the paper's algorithm needs a budget or an epsilon_i")
+            raise InvalidParameter("the paper's algorithm needs a budget or epsilon_i")
         return self._spending(mu_at_zcdp(budget.epsilon, budget.delta), budget.delta)
 
     @property
@@ -127,20 +127,20 @@ class PaperSolver(Solver):
         return self.epsilon_i is not None
 
     def spending(self, budget: Budget) -> tuple["PaperSolver", None]:
-        """Its own formula is not tight: at the same exact ε it may use less noise."""
+        """Solver and budget; the paper's formula is not tight, so the exact ε allows less noise."""
         return self._spending(budget.mu, budget.delta), None
 
     def _spending(self, mu: float, delta: float) -> "PaperSolver":
-        """The configuration whose iterations claim μ together."""
+        """Configuration whose iterations compose to the claimed μ."""
         epsilon_i = mu * math.sqrt(2 * math.log(1.25 / self.delta_i) / self.iterations)
         return replace(self, epsilon_i=epsilon_i, delta=delta)
 
     def stated_delta(self, budget: Budget | None) -> float:
-        """δ of the budget, or the paper's own."""
+        """δ of the budget, or of the solver if it has its own ε_i."""
         return self.delta if budget is None else budget.delta
 
     def claimed_epsilon(self, certified: float, budget: Budget | None) -> float:
-        """The paper's own ε, where a budget states it."""
+        """ε of the budget, by the paper's formula; without a budget, the certified ε."""
         return certified if budget is None else budget.epsilon
 
     def algorithm(
@@ -156,11 +156,12 @@ class PaperSolver(Solver):
 
     def claimed_budget(self) -> Budget:
         """Budget of a gate for all iterations, from the claimed sensitivity."""
-        # A little more than is claimed: a gate sets some aside, and the noise is the paper's.
+        # Slightly more than claimed, because a gate reserves a part; the noise stays that of the
+        # paper.
         return Budget.from_mu(self.ratio * math.sqrt(self.iterations) * 1.001, self.delta)
 
     def flaw(self, scale_range: float) -> str:
-        """Why the claim has no valid proof."""
+        """Reasons why the claim has no valid proof."""
         flaws = [FALSE_THEOREM]
         if self.centre is Centre.ITEM_MEAN:
             flaws.append(CENTRED)
@@ -174,10 +175,10 @@ class PaperSolver(Solver):
 
 
 def has_settled(errors: npt.NDArray[np.float64], tolerance: float, patience: int) -> bool:
-    """Whether the last `patience` errors hardly improve on those before them.
+    """Whether the last `patience` errors improve by less than `tolerance` on all earlier ones.
 
-    The least of them is then less than `tolerance` below the least before them. With 5e-5 and 15 it
-    is as close as any to the paper's numbers of iterations (docs/benchmarks/reproduction.md).
+    With 5e-5 and 15, this rule is as close as any to the paper's numbers of iterations
+    (docs/benchmarks/reproduction.md).
     """
     if errors.size <= patience:
         return False
@@ -186,9 +187,9 @@ def has_settled(errors: npt.NDArray[np.float64], tolerance: float, patience: int
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PaperState:
-    """Profiles of both axes, item means that were subtracted, and training errors. Private.
+    """Profiles of both axes, subtracted item means, and training errors. Private.
 
-    `errors` has the exact training error before each step taken so far.
+    `errors` holds the exact training error before each step so far.
     """
 
     users: Rows
@@ -207,7 +208,7 @@ class PaperAlgorithm(Algorithm[PaperState]):
     facts
         Public facts of the ratings.
     is_noised
-        Whether to add noise; without any, ε_i only chooses the grid.
+        Whether to add noise; without noise, ε_i only determines the grid.
     threads
         Number of threads; the result does not depend on it.
     """
@@ -267,7 +268,7 @@ class PaperAlgorithm(Algorithm[PaperState]):
         return PaperState(users=users, items=items, item_means=means, errors=np.empty(0))
 
     def query(self, step: int, state: PaperState) -> "PaperGradient":
-        """The user-side gradient at the current profiles."""
+        """Gradient of the user profiles at the current state."""
         bound = self._solver.norm_bound
         users, items = parallel.together(
             [partial(_clipped_features, rows, bound) for rows in (state.users, state.items)],
@@ -283,7 +284,7 @@ class PaperAlgorithm(Algorithm[PaperState]):
         return PaperGradient(self._planned[step], sums)
 
     def update(self, step: int, state: PaperState, released: Released) -> PaperState:
-        """A step on both axes. Uses the exact item gradient, so the result is private."""
+        """State after a step on both axes. Uses the exact item gradient, so it is private."""
         solver, private = self._solver, released.private
 
         def move(rows: Rows, sums: npt.NDArray[Any], unit: float) -> Rows:
@@ -310,26 +311,26 @@ class PaperAlgorithm(Algorithm[PaperState]):
         )
 
     def is_settled(self, state: PaperState) -> bool:
-        """Whether the training error hardly falls any more, as in the paper's experiments."""
+        """Whether the training error no longer decreases, as in the paper's experiments."""
         solver = self._solver
         return solver.tolerance is not None and has_settled(
             state.errors, solver.tolerance, solver.patience
         )
 
     def model(self, state: PaperState) -> FactorModel:
-        """User profiles; under the paper's claim they may be released, items may not."""
+        """Model with user profiles only: the paper's claim does not cover items."""
         users = _profiles(self._facts.user_ids, np.zeros(len(state.users)), state.users)
         return FactorModel(scale=self._facts.scale, mean=0.0, users=users, items=None)
 
     def owner_only(self, state: PaperState, ratings: Ratings) -> OwnerOnly:
-        """Item profiles and training errors, which were never noised."""
+        """Item profiles and training errors, which are exact."""
         items = _profiles(self._facts.item_ids, state.item_means, state.items)
         return OwnerOnly(items=items, facts={"rmse_before_step": state.errors.tolist()})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PaperPrivate:
-    """Exact results of a pass that stay private; Algorithm 1 uses all but the first."""
+    """Exact by-products of a pass. Private; Algorithm 1 uses all but the first."""
 
     users: npt.NDArray[np.int64]
     items: npt.NDArray[np.int64]
@@ -338,13 +339,13 @@ class PaperPrivate:
 
 
 class PaperGradient:
-    """The user-side gradient, whose sensitivity is only claimed, and the exact item side."""
+    """Gradient of the user profiles, whose sensitivity is only claimed, and exact item gradient."""
 
     def __init__(self, query: BoundedQuery, sums: PredictionErrorSums) -> None:
         self.queries, self.view, self._sums = (query,), sums.view, sums
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
-        """Exact sums by user, and what stays private. Reads private data."""
+        """Exact sums by user, and private by-products. Reads private data."""
         tables = self._sums.tables(values, threads)
         private = PaperPrivate(
             users=tables.users,
@@ -356,7 +357,7 @@ class PaperGradient:
 
 
 def _clipped_features(rows: Rows, bound: float) -> AxisFeatures:
-    """Profiles as one axis of a pass: features clipped to the norm bound, predictions whole."""
+    """Profiles as one axis of a pass; the norm bound applies to features, not to predictions."""
     lengths = np.sqrt(np.einsum("nk,nk->n", rows, rows))
     return AxisFeatures(rows, 1 / np.maximum(lengths, bound), np.zeros(len(rows)))
 

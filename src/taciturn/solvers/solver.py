@@ -1,4 +1,4 @@
-"""The base of all solvers: `fit` and `plan`, written once."""
+"""Base class of all solvers, with `fit` and `plan`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict
@@ -22,10 +22,10 @@ DELTA = 1e-5
 
 
 class Solver(ABC):
-    """A frozen configuration that turns ratings into a model.
+    """Frozen configuration that trains a model from ratings.
 
-    Subclasses are frozen, keyword-only dataclasses of public settings. They say what they are on
-    the class; nothing asks for their type.
+    Subclasses are frozen, keyword-only dataclasses of public settings. Their class attributes
+    describe them, so that no code checks for their type.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class Solver(ABC):
     units
         Privacy units that it supports.
     has_private_items
-        Whether item profiles are never noised, so that they stay out of a release.
+        Whether item profiles are exact, so that they cannot be released.
     clips_residuals
-        Whether sensitivities follow from clipping thresholds instead of the scale's range.
+        Whether sensitivities depend on clipping thresholds instead of the range of the scale.
     claim
-        How its claim is derived, where that is not the certificate's own accounting.
+        Derivation of its claim, if it is not the accounting of the certificate.
     unit
-        The unit that it protects: a setting of solvers that support several.
+        Privacy unit; a setting of solvers that support several.
     """
 
     name: ClassVar[str]
@@ -56,27 +56,27 @@ class Solver(ABC):
 
     @property
     def is_private(self) -> bool:
-        """Whether its releases have a guarantee, or claim one."""
+        """Whether its releases have or claim a guarantee."""
         return self.status is not Status.NONE
 
     @property
     def takes_no_budget(self) -> bool:
-        """Whether it is trained without a budget: not private, or its settings fix the noise."""
+        """Whether it takes no budget: it is not private, or its settings determine the noise."""
         return not self.is_private
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Configuration as JSON types."""
+        """Settings as JSON types."""
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     @abstractmethod
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> Algorithm[Any]:
-        """The training on ratings with these public facts, within a budget."""
+        """Algorithm for ratings with these public facts, within a budget."""
 
     def resolved(self, budget: Budget | None) -> "Solver":
-        """The solver with every setting that follows from the budget filled in."""
+        """Solver with all settings that depend on the budget filled in."""
         if self.is_private and budget is None:
             raise InvalidParameter(
                 f"{self.name} needs a budget, such as Budget.from_epsilon(1, 1e-5)"
@@ -86,7 +86,7 @@ class Solver(ABC):
         return self
 
     def require_budget(self, budget: Budget | None) -> Budget:
-        """The budget; raises if there is none."""
+        """Budget; raises if it is None."""
         if budget is None:
             raise InvalidParameter(f"{self.name} needs a budget")
         return budget
@@ -100,7 +100,7 @@ class Solver(ABC):
         return DELTA if budget is None else budget.delta
 
     def claimed_epsilon(self, certified: float, budget: Budget | None) -> float:
-        """ε that it claims for a training whose certificate has ε = `certified`."""
+        """Claimed ε of a training whose certificate has ε = `certified`."""
         return certified
 
     @parallel.without_blas_threads
@@ -119,7 +119,7 @@ class Solver(ABC):
         training = Training(algorithm, LocalExecutor(ratings, session.threads), session)
         state = training.run()
         model, ledger = algorithm.model(state), training.finish()
-        # Last, and with ratings: nothing that is released can depend on it.
+        # Computed last, from ratings: no release can depend on it.
         owner_only = algorithm.owner_only(state, ratings)
         return Fit(
             solver=self.name,
@@ -128,7 +128,7 @@ class Solver(ABC):
             private_users=owner_only.users,
             private_items=owner_only.items,
             ledger=ledger,
-            owner_view=owner_only.facts,
+            owner_only_facts=owner_only.facts,
         )
 
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
@@ -136,15 +136,15 @@ class Solver(ABC):
         return planned_events(self.algorithm_for(ratings, budget))
 
     def algorithm_for(self, ratings: Ratings, budget: Budget | None = None) -> Algorithm[Any]:
-        """The algorithm that `fit` would run. Reads public facts only."""
+        """Algorithm that `fit` would run. Reads public facts only."""
         self._check_ratings(ratings)
         facts = PublicFacts.of(ratings, self.unit)
         return self.resolved(budget).algorithm(facts, budget)
 
     def _check_ratings(self, ratings: Ratings) -> None:
-        """Raise unless there is something to train on.
+        """Raise if there are no ratings to train on.
 
-        Under units that protect the rating pattern, no ratings are as good as any.
+        Under units that protect the rating pattern, an empty dataset is allowed.
         """
         if not isinstance(ratings, Ratings):
             raise InvalidParameter(
@@ -157,12 +157,12 @@ class Solver(ABC):
 
 
 def check_factors(factors: int, most: int) -> None:
-    """Raise unless a number of factors makes sense."""
+    """Raise unless the number of factors is valid."""
     validate.positive_integer("factors", factors, "5 to 50 are common")
     if factors > most:
         raise InvalidParameter(f"factors must be at most {most:,}, got {factors:,}")
 
 
 def check_iterations(iterations: int) -> None:
-    """Raise unless a number of iterations makes sense."""
+    """Raise unless the number of iterations is valid."""
     validate.positive_integer("iterations", iterations, "see the solver's default")

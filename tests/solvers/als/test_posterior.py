@@ -10,7 +10,7 @@ from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.solvers.als.posterior import (
     Design,
-    Measured,
+    NoisySums,
     Posterior,
     RowPrior,
     posterior,
@@ -26,7 +26,7 @@ class Problem:
         random = np.random.default_rng(measured)
         users, items = ratings.shape
         self.pattern = ratings.pattern.by_item
-        self.measured = Measured(
+        self.noisy = NoisySums(
             features=random.normal(size=(users, measured)).astype(np.float32),
             sums=random.normal(size=(items, measured)) * 10,
             noise=random.uniform(1, 20, measured),
@@ -44,7 +44,7 @@ class Problem:
         )
 
     def solve(self, threads: int = 1) -> Posterior:
-        return posterior(self.pattern, self.measured, self.design, self.prior, threads)
+        return posterior(self.pattern, self.noisy, self.design, self.prior, threads)
 
     def reference(self) -> tuple[np.ndarray, np.ndarray]:
         """Condition the joint normal distribution of coefficients and noisy sums."""
@@ -52,14 +52,14 @@ class Problem:
         for row in range(len(self.prior.means)):
             begin, end = self.pattern.starts[row : row + 2]
             counterparts = self.pattern.columns[begin:end]
-            features = self.measured.features[counterparts].astype(float)
+            features = self.noisy.features[counterparts].astype(float)
             effect = features.T @ self.design.unknown[counterparts]
             assumed = features.T @ (self.design.known[counterparts] @ self.design.shifts[row])
             errors = np.diag(self.design.errors[counterparts])
-            of_sums = features.T @ errors @ features + np.diag(self.measured.noise)
+            of_sums = features.T @ errors @ features + np.diag(self.noisy.noise)
             total = effect @ self.prior.covariance @ effect.T + of_sums
             gain = np.linalg.solve(total, effect @ self.prior.covariance).T
-            surprise = self.measured.sums[row] - assumed - effect @ self.prior.means[row]
+            surprise = self.noisy.sums[row] - assumed - effect @ self.prior.means[row]
             means.append(self.prior.means[row] + gain @ surprise)
             covariances.append(self.prior.covariance - gain @ effect @ self.prior.covariance)
         return np.array(means), np.array(covariances)

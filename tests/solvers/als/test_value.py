@@ -120,7 +120,7 @@ def test_deviations_follow_from_the_profiles() -> None:
     fit = fitted(random_ratings(1), uncertainty=True)
     users, items = np.array([0, 5], dtype=np.int32), np.array([1, 7], dtype=np.int32)
     assert fit.model.residual_variance is not None
-    for place, deviation in enumerate(fit.model.deviations_rows(users, items)):
+    for place, deviation in enumerate(fit.model.standard_deviation_rows(users, items)):
         user, item = users[place], items[place]
         rows: list[npt.NDArray[Any]] = []
         for profiles, row in ((fit.model.user_profiles, user), (fit.model.item_profiles, item)):
@@ -130,7 +130,7 @@ def test_deviations_follow_from_the_profiles() -> None:
         variance = fit.model.residual_variance + bu + bi + (vu * i**2 + vi * u**2 + vu * vi).sum()
         assert deviation == pytest.approx(np.sqrt(variance), rel=1e-5)
     with pytest.raises(InvalidParameter, match="--uncertainty"):
-        fitted(random_ratings(1)).model.deviations_rows(users, items)
+        fitted(random_ratings(1)).model.standard_deviation_rows(users, items)
 
 
 def test_published_pattern_features_are_in_the_ledger_and_the_certificate() -> None:

@@ -17,7 +17,7 @@ class ClippedErrors:
     Attributes
     ----------
     view
-        How ratings are read.
+        View of the ratings.
     clip
         Rule for the clipping threshold.
     ratio
@@ -31,9 +31,9 @@ class ClippedErrors:
     ratio: float
     iterations: int
 
-    def at(self, deviation: float, unit: float) -> ErrorPass:
+    def at(self, standard_deviation: float, unit: float) -> ErrorPass:
         """Errors clipped for a residual standard deviation in model units."""
-        threshold = self.clip.threshold(deviation * unit, self.view.grid, self.ratio)
+        threshold = self.clip.threshold(standard_deviation * unit, self.view.grid, self.ratio)
         return ErrorPass(self.view, first=1, threshold=threshold)
 
     @property
@@ -42,12 +42,12 @@ class ClippedErrors:
         return self.clip.multiplier / (self.clip.attenuation * self.ratio)
 
     def purpose(self, step: int) -> str:
-        """Purpose of a step, the first being 1."""
+        """Purpose of a step; the first has number 1."""
         return f"step {step} of {self.iterations}"
 
     def schedule(
         self, first: QueryStep, queries: Sequence[BoundedQuery], shares: Sequence[float]
     ) -> tuple[QueryStep, ...]:
-        """A first step, and the queries of every step after it."""
+        """First step, followed by one step for each iteration with these queries."""
         purposes = map(self.purpose, range(1, 1 + self.iterations))
         return first, *repeated(queries, shares, purposes)

@@ -1,7 +1,7 @@
-"""Inference of `als` under unit `value`: post-processing of what was released.
+"""Inference of `als` under unit `value`: post-processing of released numbers.
 
-Coefficients of each row follow from all its noisy sums by exact Gaussian inference; their prior is
-learnt, and the features of the next query are chosen to make predictions as certain as possible.
+The coefficients of each row are inferred from all its noisy sums by exact Gaussian inference, and
+their prior is learnt. The features of the next query minimise the expected posterior variance.
 """
 
 from dataclasses import replace
@@ -10,13 +10,13 @@ import numpy as np
 
 from taciturn.data.pattern import Axis
 from taciturn.solvers.als.layout import Layout
-from taciturn.solvers.als.posterior import Design, Measured, RowPrior, posterior
+from taciturn.solvers.als.posterior import Design, NoisySums, RowPrior, posterior
 from taciturn.solvers.als.priors import learnt_covariance, regress, shares_of_length
 from taciturn.solvers.als.value_state import Rows, Used, ValueState
 
 _CAUTION = 2.0
-"""Inference counts a rating's error as so much larger: counterparts are less certain than they are
-taken to be, and residuals are clipped. Published variances do not include it."""
+"""Factor by which inference inflates the error variance of a rating: it treats counterparts as more
+certain than they are, and residuals are clipped. Published variances do not include it."""
 
 _SAMPLED = 4096
 """Maximum number of rows sampled to optimise the feature weights."""
@@ -27,7 +27,7 @@ def infer(
 ) -> ValueState:
     """Infer an axis's coefficients from all its noisy sums, and learn their prior.
 
-    Counterparts count as known but for the variance that they add to every rating's error.
+    Counterparts are treated as known, except that their variance adds to the error of every rating.
     """
     columns, pattern = layout.columns(axis, used), layout.pattern(axis)
     own, others = state.along(axis), state.along(axis.other)
@@ -36,7 +36,7 @@ def infer(
     regressors, slopes = layout.regressors[axis], own.slopes.copy()
     found = posterior(
         pattern,
-        Measured(features=own.features, sums=own.sums, noise=own.noise),
+        NoisySums(features=own.features, sums=own.sums, noise=own.noise),
         Design(
             unknown=layout.design(state, axis.other)[:, columns],
             known=np.column_stack([bias + state.mean, coefficients]),
@@ -48,7 +48,7 @@ def infer(
     )
     means, variances = np.zeros_like(own.rows), own.variances.copy()
     means[:, columns], variances[:, columns] = found.means, found.variances
-    # Rows without ratings keep their prior, and say nothing about it.
+    # Rows without ratings keep their prior and do not contribute to it.
     is_rated = pattern.counts > 0
     covariance = found.total - np.count_nonzero(~is_rated) * prior
     slopes[:, columns] = regress(regressors[is_rated], found.means[is_rated])
@@ -70,10 +70,10 @@ def infer(
 
 
 def next_features(layout: Layout, state: ValueState, axis: Axis, used: Used, noise: float) -> Rows:
-    """Features of an axis's counterparts to query it against, each row of norm 1.
+    """Features of an axis's counterparts for its next query, each row of norm 1.
 
-    Columns of the design are weighted so that the next query, with this noise, is expected to make
-    predictions as certain as it can.
+    Columns of the design are weighted to minimise the expected posterior variance after a query
+    with this noise.
     """
     columns = layout.columns(axis, used)
     design = layout.design(state, axis.other)[:, columns]
@@ -92,9 +92,9 @@ def next_features(layout: Layout, state: ValueState, axis: Axis, used: Used, noi
 
 
 def begin_factors(layout: Layout, state: ValueState) -> ValueState:
-    """Begin factors with the leading directions of what pattern features explain.
+    """Initialise factors with the leading directions of the part that pattern features explain.
 
-    Those that are left, all without pattern features, begin at random.
+    The remaining factors, or all without pattern features, are random.
     """
     rows = {axis: state.along(axis).rows.copy() for axis in Axis}
     layout.parts(rows[Axis.USERS])[1][:] = state.start
@@ -106,10 +106,10 @@ def begin_factors(layout: Layout, state: ValueState) -> ValueState:
 
 
 def _move_into_factors(layout: Layout, rows: dict[Axis, Rows]) -> None:
-    """Move what pattern features explain into factors, in place.
+    """Move the part that pattern features explain into factors, in place.
 
-    The table of ⟨g_i, f_j⟩ + ⟨h_i, d_j⟩ is a product of two thin ones; its singular vectors, rows
-    weighted by their ratings, follow from those of a small matrix.
+    The matrix ⟨g_i, f_j⟩ + ⟨h_i, d_j⟩ is a product of two thin matrices, so its singular vectors,
+    with rows weighted by their ratings, follow from those of a small matrix.
     """
     features = layout.pattern_features
     given = {axis: layout.parts(rows[axis])[2] for axis in Axis}

@@ -20,19 +20,18 @@ from taciturn.solvers.descent import rating_scale_factor
 Columns = npt.NDArray[np.int64]
 
 _COLUMNS, _REGRESSORS = 8, 40
-"""Maximum number of pattern features with coefficients of their own, and of those that prior means
-regress on."""
+"""Maximum numbers of pattern features: with coefficients, and as regressors of prior means."""
 
 
 class Layout:
-    """Coefficients of each row, and the predictions that follow from them.
+    """Coefficients of each row, and predictions from them.
 
     Parameters
     ----------
     facts
-        Public facts of the ratings, the rating pattern among them.
+        Public facts of the ratings, including the rating pattern.
     factors
-        Number of factors; as many as the ratings usually support when None.
+        Number of factors. Default: from the size of the dataset.
     has_pattern_features
         Whether to use features of the rating pattern.
     """
@@ -60,18 +59,18 @@ class Layout:
 
     @property
     def has_pattern_features(self) -> bool:
-        """Whether features of the pattern have coefficients."""
+        """True if features of the rating pattern have coefficients."""
         return any(found.shape[1] for found in self.pattern_features.values())
 
     def used(self, number: int) -> Used:
-        """Coefficients that a round queries: biases, then pattern features, then all."""
+        """Coefficients that a round queries: first biases, then also pattern features, then all."""
         if number == 0:
             return Used.BIASES
         is_pattern = number == 1 and self.has_pattern_features
         return Used.BIASES | Used.PATTERN if is_pattern else Used.ALL
 
     def columns(self, axis: Axis, used: Used) -> Columns:
-        """Positions of an axis's coefficients that are used."""
+        """Column indices of an axis's used coefficients."""
         kinds = [Used.BIASES] + [Used.FACTORS] * self.factors
         kinds += [Used.PATTERN] * self.pattern_features[axis.other].shape[1]
         return np.flatnonzero([kind in used for kind in kinds])
@@ -93,14 +92,14 @@ class Layout:
     def _initial_axis(self, axis: Axis, factor: float) -> AxisState:
         rows, counterparts = len(self.pattern(axis)), len(self.pattern(axis.other))
         width = self.pattern_features[axis.other].shape[1]
-        deviations = np.array(
+        standard_deviations = np.array(
             [assumptions.ALS_BIAS] + [factor] * self.factors + [assumptions.ALS_COEFFICIENT] * width
         )
         return AxisState(
-            rows=np.zeros((rows, deviations.size)),
-            variances=np.tile(deviations**2, (rows, 1)),
-            prior=np.diag(deviations**2),
-            slopes=np.zeros((self.regressors[axis].shape[1], deviations.size)),
+            rows=np.zeros((rows, standard_deviations.size)),
+            variances=np.tile(standard_deviations**2, (rows, 1)),
+            prior=np.diag(standard_deviations**2),
+            slopes=np.zeros((self.regressors[axis].shape[1], standard_deviations.size)),
             degrees=0.0,
             features=np.zeros((counterparts, 0), dtype=np.float32),
             sums=np.zeros((rows, 0)),
@@ -108,11 +107,11 @@ class Layout:
         )
 
     def parts(self, rows: Rows) -> tuple[Rows, Rows, Rows]:
-        """Biases, factors and coefficients of pattern features; views."""
+        """Biases, factors and coefficients of pattern features, as views."""
         return rows[:, :1], rows[:, 1 : 1 + self.factors], rows[:, 1 + self.factors :]
 
     def design(self, state: ValueState, axis: Axis) -> Rows:
-        """Design matrix: multiplies the coefficients of an axis's counterparts."""
+        """Design matrix that multiplies the coefficients of an axis's counterparts."""
         bias, factors, _ = self.parts(state.along(axis).rows)
         return np.column_stack([np.ones(len(bias)), factors, self.pattern_features[axis]])
 
@@ -123,14 +122,14 @@ class Layout:
         return moments
 
     def prediction_rows(self, state: ValueState, axis: Axis) -> Rows:
-        """Rows whose products with those of the other axis are predictions."""
+        """Rows whose inner products with those of the other axis are predictions."""
         bias, factors, coefficients = self.parts(state.along(axis).rows)
         one, features = np.ones((len(bias), 1)), self.pattern_features[axis]
         both = [one, bias + state.mean] if axis is Axis.USERS else [bias, one]
         return np.column_stack([*both, self.joined(axis, factors, coefficients, features)])
 
     def joined(self, axis: Axis, factors: Rows, coefficients: Rows, features: Rows) -> Rows:
-        """Parts of rows in the order in which those of both axes go together."""
+        """Parts of rows, in the order that matches the other axis."""
         parts = (features, coefficients) if axis is Axis.USERS else (coefficients, features)
         return np.column_stack([factors, *parts])
 

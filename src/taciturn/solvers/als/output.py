@@ -15,11 +15,8 @@ _LEAST = 0.2
 def profiles(
     layout: Layout, state: ValueState, axis: Axis, ids: pl.Series, *, has_variances: bool
 ) -> Profiles:
-    """Biases and profiles, whose products are the rest of a prediction.
-
-    With their variances if asked for; pattern features have none.
-    """
-    # Columns of both axes get the same size, so that those that matter more are larger.
+    """Profiles of an axis, optionally with variances; pattern features have none."""
+    # Columns of both axes get the same size, so that more important ones are larger.
     own, other = (
         layout.joined(
             each, *layout.parts(state.along(each).rows)[1:], layout.pattern_features[each]
@@ -38,17 +35,17 @@ def profiles(
 
 
 def _factors(layout: Layout, state: ValueState, axis: Axis) -> Rows:
-    """Factors, pattern features and their coefficients, in the order that fits the other axis."""
+    """Factors, pattern features and their coefficients, ordered to match the other axis."""
     _, factors, coefficients = layout.parts(state.along(axis).rows)
     return layout.joined(axis, factors, coefficients, layout.pattern_features[axis])
 
 
 def residual_variance(layout: Layout, state: ValueState) -> float:
-    """Variance of a rating's own error, in rating units.
+    """Observation-noise variance of a rating, in rating units.
 
-    Residuals of ratings that were trained on have it, and the variance of predictions, less twice
-    the part of a prediction that comes from the rating's own error: the effective degrees of
-    freedom over the number of ratings.
+    Training residuals also contain the variance of predictions. They are too small by twice the
+    part of a prediction that comes from the rating's own error: the effective degrees of freedom
+    divided by the number of ratings.
     """
     axes = (Axis.ITEMS, Axis.USERS)
     variances = {

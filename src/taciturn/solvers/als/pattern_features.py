@@ -1,8 +1,8 @@
 """Features of the rating pattern, which is public under unit `value`.
 
-Users who rate the same items tend to have similar tastes: the leading singular vectors of the table
-of rated pairs, degrees divided out, carry much of what ratings would, at no privacy cost. Nothing
-here sees a rating's value.
+Users who rate the same items tend to have similar tastes, so the leading singular vectors of the
+degree-normalised rating pattern predict ratings, at no privacy cost. Nothing here reads the value
+of a rating.
 """
 
 import numpy as np
@@ -14,43 +14,46 @@ from taciturn.data.pattern import RatingPattern
 Rows = npt.NDArray[np.float64]
 
 _LARGEST, _FEW = 4.0, 20.0
-"""Singular vectors are clipped to _LARGEST standard deviations and shrunk by n/(n + _FEW): those of
-rows with few ratings are wild, and would put hardly rated items on top of every list."""
+"""Singular vectors are clipped to _LARGEST standard deviations and shrunk by n/(n + _FEW). Those of
+rows with few ratings are unreliable and would put rarely rated items on top of every list."""
 
 _NOTHING = 1e-10
-"""Vectors shorter than that are rounding errors."""
+"""Shorter vectors are rounding errors."""
 
 
 def compute_pattern_features(pattern: RatingPattern, count: int) -> tuple[Rows, Rows]:
     """At most `count` features of each user and of each item, most informative first.
 
-    The first is the logarithm of the number of ratings, the others are singular vectors of
-    D_i^-½ M D_u^-½ after the first. All have mean 0 and variance 1 over ratings, before those of
-    rows with few ratings are shrunk; rows without any have zeros.
+    The first is the logarithm of the number of ratings. The others are singular vectors of
+    D_i^-½ M D_u^-½, without the leading one, where M is the rating pattern and D are the degrees.
+    All have mean 0 and variance 1 over ratings, before those of rows with few ratings are shrunk.
+    Rows without ratings have zeros.
     """
-    mask, (items, users) = pattern.by_item.ones(), (len(pattern.by_item), len(pattern.by_user))
-    degrees: list[Rows] = [mask.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]
-    vectors = _singular_vectors(mask, degrees, min(count, min(users, items) - 1))
+    rated, (items, users) = pattern.by_item.ones(), (len(pattern.by_item), len(pattern.by_user))
+    degrees: list[Rows] = [rated.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]
+    vectors = _singular_vectors(rated, degrees, min(count, min(users, items) - 1))
     of_users, of_items = (
-        _standardised(np.column_stack([np.log(np.maximum(degree, 1)), side]), degree)
-        for degree, side in zip(degrees, vectors, strict=True)
+        _standardised(np.column_stack([np.log(np.maximum(degree, 1)), each]), degree)
+        for degree, each in zip(degrees, vectors, strict=True)
     )
     return of_users, of_items
 
 
 def _singular_vectors(
-    mask: scipy.sparse.csr_array, degrees: list[Rows], count: int
+    rated: scipy.sparse.csr_array, degrees: list[Rows], count: int
 ) -> tuple[Rows, Rows]:
-    """Singular vectors of users and items without the first, degrees divided out.
+    """Singular vectors of users and items, without the leading one, divided by the root degrees.
 
-    Lanczos iterations with full orthogonalisation and a fixed start. Library
-    routines draw a fresh random vector where the mask falls into parts; a resumed run must not.
+    Lanczos iterations with full orthogonalisation and a fixed start. Library routines draw a fresh
+    random vector where the pattern is not connected, which would make a resumed run differ.
     """
-    items, users = mask.shape
+    items, users = rated.shape
     if count < 2:
         return np.empty((users, 0)), np.empty((items, 0))
     roots = [1 / np.sqrt(np.maximum(degree, 1)) for degree in degrees]
-    forth = (scipy.sparse.diags_array(roots[1]) @ mask @ scipy.sparse.diags_array(roots[0])).tocsr()
+    forth = (
+        scipy.sparse.diags_array(roots[1]) @ rated @ scipy.sparse.diags_array(roots[0])
+    ).tocsr()
     back = forth.T.tocsr()
     if items > users:
         forth, back = back, forth
@@ -59,10 +62,10 @@ def _singular_vectors(
     vector = random.normal(size=size)
     for row in range(len(basis)):
         before = basis[:row]
-        for _ in range(2):  # the second time for what rounding left
+        for _ in range(2):  # twice, because of rounding errors
             vector = vector - (before @ vector) @ before
         length = float(np.linalg.norm(vector))
-        if length < _NOTHING:  # all that the start can reach was found: go on from elsewhere
+        if length < _NOTHING:  # this Krylov space is exhausted: continue from a new vector
             vector = random.normal(size=size)
             vector = vector - (before @ vector) @ before
             vector = vector - (before @ vector) @ before
@@ -82,9 +85,9 @@ def _standardised(features: Rows, degrees: Rows) -> Rows:
     """Features with mean 0 and variance 1 over ratings; all but the first are shrunk."""
     weights = degrees / degrees.sum()
     centred = features - weights @ features
-    deviations = np.sqrt(weights @ centred**2)
-    known = deviations > 1e-9
-    centred = centred[:, known] / deviations[known]
+    standard_deviations = np.sqrt(weights @ centred**2)
+    known = standard_deviations > 1e-9
+    centred = centred[:, known] / standard_deviations[known]
     clipped: Rows = np.clip(centred, -_LARGEST, _LARGEST)
     clipped[:, 1:] *= (degrees / (degrees + _FEW))[:, None]
     clipped[degrees == 0] = 0

@@ -1,7 +1,7 @@
 """Gaussian posterior of each row's coefficients given all its noisy sums.
 
 Post-processing: it sees the rating pattern, which is public under unit `value`, and released
-numbers. All noisy sums released so far are stacked, so an early, rough one is never thrown away.
+numbers. All noisy sums released so far are used, including early, inaccurate ones.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ Table = npt.NDArray[np.float32]
 
 _LANES = 16
 _BLOCK = 64
-"""Rows that a thread takes at once."""
+"""Number of rows that a thread processes at a time."""
 
 
 def products(pattern: Pattern, rows: Rows, others: Rows, threads: int | None = None) -> Table:
-    """Inner product of the rows of both axes for each rated pair."""
+    """Inner product of the rows of both axes, for each rated pair."""
     left, right = (np.ascontiguousarray(each, dtype=np.float32) for each in (rows, others))
     out = np.empty(pattern.entries, dtype=np.float32)
     work = partial(_core.products, pattern.starts, pattern.columns, left, right, out)
@@ -32,10 +32,10 @@ def products(pattern: Pattern, rows: Rows, others: Rows, threads: int | None = N
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Measured:
+class NoisySums:
     """All noisy sums released for the rows of one axis.
 
-    Row r was released as Σ features[j] (value of r and j) + noise, over its counterparts j.
+    The sum released for row r is Σ features[j] · value(r, j) + noise, over its counterparts j.
 
     features (counterparts × D), sums (rows × D), noise (D): variances of the noise.
     """
@@ -47,10 +47,10 @@ class Measured:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Design:
-    """A value is predicted as ⟨unknown[j], z⟩ + ⟨known[j], shift⟩, with an error of its own.
+    """Design of the predictions ⟨unknown[j], z⟩ + ⟨known[j], shift⟩ of values, and their errors.
 
-    unknown (counterparts × p) multiplies the coefficients z; known (counterparts × q) with shifts
-    (rows × q) is given; errors (counterparts) are variances.
+    unknown (counterparts × p) multiplies the coefficients z; known (counterparts × q) multiplies
+    the given shifts (rows × q); errors (counterparts) are variances.
     """
 
     unknown: Rows
@@ -78,7 +78,7 @@ class Posterior:
 
 def posterior(
     pattern: Pattern,
-    measured: Measured,
+    noisy: NoisySums,
     design: Design,
     prior: RowPrior,
     threads: int | None = None,
@@ -87,15 +87,15 @@ def posterior(
 
     With S = Σ features featuresᵀ error + diag(noise) and H = Σ features unknownᵀ over a row's
     counterparts, the covariance is (Hᵀ S⁻¹ H + prior⁻¹)⁻¹. Time is in ratings × D² and rows × D³,
-    memory in rows × D: Gram matrices are built for one row at a time and never kept.
+    memory in rows × D: only one Gram matrix per thread is in memory at a time.
     """
-    width, unknown = measured.features.shape[1], design.unknown.shape[1]
+    width, unknown = noisy.features.shape[1], design.unknown.shape[1]
     begin = -(-width // _LANES) * _LANES
-    deviations = np.sqrt(design.errors)[:, None]
-    parts = np.column_stack([design.unknown, design.known]) / deviations
+    standard_deviations = np.sqrt(design.errors)[:, None]
+    parts = np.column_stack([design.unknown, design.known]) / standard_deviations
     total = -(-(begin + parts.shape[1]) // _LANES) * _LANES
     table = np.zeros((len(parts), total), dtype=np.float32)
-    table[:, :width] = measured.features * deviations
+    table[:, :width] = noisy.features * standard_deviations
     table[:, begin : begin + parts.shape[1]] = parts
     precision = np.asarray(np.linalg.inv(prior.covariance), dtype=np.float64)
     shape = prior.means.shape
@@ -113,8 +113,8 @@ def posterior(
             pattern.columns,
             table,
             begin,
-            measured.sums,
-            measured.noise,
+            noisy.sums,
+            noisy.noise,
             shifts,
             precision,
             pull,

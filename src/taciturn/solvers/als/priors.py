@@ -1,6 +1,6 @@
 """Learnt priors of `als`, and the weights of the next query's features.
 
-Functions of released numbers and public counts.
+All inputs are released numbers and public counts.
 """
 
 import numpy as np
@@ -12,11 +12,10 @@ SMALLEST = 1e-7
 """Minimum variance of a prior."""
 
 _FALL, _RISE, _DOUBT = 0.5, 2.0, 10.0
-"""Bounds on the change of a prior variance in one step, and the number of rows that it counts as
-known for."""
+"""Bounds on the factor by which a prior variance changes in one step, and its weight in rows."""
 
 _SETTLED = 1e-6
-"""Shares that change by less are not improved any more."""
+"""Relative change of shares at which the optimisation stops."""
 
 
 def regress(regressors: Rows, means: Rows) -> Rows:
@@ -29,10 +28,10 @@ def regress(regressors: Rows, means: Rows) -> Rows:
 def learnt_covariance(prior: Rows, total: Rows, variances: Rows) -> Rows:
     """Covariance of coefficients after one step towards maximum likelihood.
 
-    `total` is the sum over rows of the posterior mean of z·zᵀ, and `variances` are those of z. The
-    mean over rows is where expectation maximisation would step to, which hardly moves where the
-    data say little. Variances step by Fisher scoring instead: further, the less a row says.
-    Correlations are kept.
+    `total` is the sum over rows of the posterior mean of z·zᵀ, and `variances` are those of z.
+    Their mean over rows would be a step of expectation maximisation, which is slow where the data
+    carry little information. Variances take a step of Fisher scoring instead, which is larger
+    there. Correlations are those of the mean.
     """
     count = len(variances)
     mean, before = total / count + SMALLEST * np.eye(len(prior)), np.diag(prior)

@@ -1,10 +1,10 @@
 """Unit `rating`: descent on clipped prediction errors with noisy counts.
 
-First the numbers of ratings of every user and every item are released with noise, and totals of the
-ratings. Each step then releases Σ r·f by user and by item, prediction errors r being clipped to
-about their usual size, and Σ r². One rating more or less moves each table by at most the clipping
-threshold: half of what changing a value may. The descent divides by n·E[f fᵀ], which needs counts
-only, so nothing else of the rating pattern is asked for (docs/proofs/rating.md).
+First, noisy numbers of ratings of every user and item and noisy totals of the ratings are released.
+Each step then releases Σ r·f by user and by item and Σ r², with prediction errors r clipped to
+about their standard deviation. Adding or removing one rating changes each table by at most the
+clipping threshold, half of the bound for changing a value. The descent divides by n·E[f fᵀ], which
+needs only the counts, so nothing else about the rating pattern is queried (docs/proofs/rating.md).
 """
 
 import math
@@ -32,28 +32,28 @@ from taciturn.solvers.descent import (
     rank_of,
     shrunk_counts,
 )
-from taciturn.solvers.gradient import DescentState, TwoSidedDescent
+from taciturn.solvers.gradient import DescentState, TwoAxisDescent
 
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.002, 0.008
-"""Budget shares: of each table of counts, of totals, and of all sums of squares together."""
+"""Budget shares of each table of counts, of the totals, and of all sums of squares together."""
 
 RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12))
-"""Number of factors, by the product of the data weights of users and items that it needs."""
+"""Number of factors by the minimum product of the data weights of users and items."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatingState(DescentState):
-    """Rows, and what was released of counts, mean, rating scale factor and residual deviation."""
+    """Rows, counts, mean, rating scale factor and residual standard deviation, all as released."""
 
     user_counts: Vector
     item_counts: Vector
     mean: float
     rating_unit: float
-    deviation: float
+    standard_deviation: float
 
 
-class RatingAlgorithm(TwoSidedDescent[RatingState]):
-    """The descent under unit `rating`.
+class RatingAlgorithm(TwoAxisDescent[RatingState]):
+    """Descent under unit `rating`.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
     budget
         Budget of all releases.
     factors
-        Number of factors; as many as counts and noise leave room for when None.
+        Number of factors. Default: from the noisy counts and the noise.
     iterations
-        Number of steps; when None, the more the less noise there is.
+        Number of steps. Default: the less noise, the more steps.
     """
 
     unit = Unit.RATING
@@ -106,7 +106,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         return self._errors.schedule(first, queries, shares)
 
     def initial_state(self, seeds: Seeds) -> RatingState:
-        """Profiles drawn from their prior; nothing is known of the ratings."""
+        """Profiles drawn from their prior; independent of the ratings."""
         start = self._start(seeds)
         return RatingState(
             **vars(start),
@@ -114,7 +114,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
             item_counts=np.zeros(self._facts.items),
             mean=0.0,
             rating_unit=self._unit,
-            deviation=assumptions.RATING,
+            standard_deviation=assumptions.RATING,
         )
 
     def query(self, step: int, state: RatingState) -> RatingTotals | PredictionErrorSums:
@@ -124,7 +124,7 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         users, items = self._features(state)
         return PredictionErrorSums(
             purpose=self._errors.purpose(step),
-            errors=self._errors.at(state.deviation, state.rating_unit),
+            errors=self._errors.at(state.standard_deviation, state.rating_unit),
             pattern=None,
             width=1 + self._steps.factors,
             users=users,
@@ -135,15 +135,22 @@ class RatingAlgorithm(TwoSidedDescent[RatingState]):
         """One step against the noisy gradients, corrected for clipping."""
         if step == 0:
             return self._begun(state, released)
-        kept, (by_user, by_item, squares) = self._clip.attenuation, released.tables
-        noise = [each / kept for each in released.noise_scales[:2]]
-        after = self._descended(step - 1, state, (by_user / kept, by_item / kept), noise)
+        attenuation, (by_user, by_item, squares) = self._clip.attenuation, released.tables
+        noise = [each / attenuation for each in released.noise_scales[:2]]
+        after = self._descended(
+            step - 1, state, (by_user / attenuation, by_item / attenuation), noise
+        )
         total = max(1.0, float(state.item_counts.sum()))
         mean_square = float(squares[0, 0]) / total / state.rating_unit**2
-        return replace(after, deviation=self._clip.deviation(state.deviation, mean_square))
+        return replace(
+            after,
+            standard_deviation=self._clip.updated_standard_deviation(
+                state.standard_deviation, mean_square
+            ),
+        )
 
     def _begun(self, state: RatingState, released: Released) -> RatingState:
-        """The first state that knows counts, mean and rating scale factor; it fixes the rank."""
+        """State after the counts, mean and rating scale factor are released; sets the rank."""
         users, items = (
             shrunk_counts(released.tables[place][:, 0], released.noise_scales[place])
             for place in (0, 1)

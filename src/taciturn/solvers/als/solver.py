@@ -1,4 +1,4 @@
-"""Noise-aware alternating least squares, the default solver: its configuration."""
+"""Configuration of `als`, the default solver."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from taciturn.solvers.solver import Solver
 FACTORS_MAX = 128
 
 ITERATIONS_MAX = {Unit.VALUE: 64, Unit.RATING: 1024, Unit.USER: 1024}
-"""Maximum number of iterations: under `value` each takes far longer."""
+"""Maximum number of iterations; smaller under `value`, where each takes far longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,15 +32,15 @@ class AlsSolver(Solver):
     unit
         Privacy unit: `value`, `rating` or `user`.
     factors
-        Number of factors learnt from ratings; when omitted, chosen from the numbers of users, items
-        and ratings, or from what was released of them. Under `value` profiles are longer: they hold
-        features of the rating pattern, too.
+        Number of factors learnt from ratings. Default: chosen from the numbers of users, items and
+        ratings, as far as they are public or released. Under `value`, profiles are longer, because
+        they also hold features of the rating pattern.
     iterations
-        Rounds of queries; the budget is divided among them. 8 under `value` when omitted, and some
-        dozens under other units.
+        Number of rounds of queries, among which the budget is divided. Default: 8 under `value`,
+        a few dozen under other units.
     pattern_features
-        Whether to use features of the rating pattern, which profiles then publish; only under
-        `value`, and there by default.
+        Whether to use features of the rating pattern, which are then published in the profiles.
+        Only under `value`, where it is the default.
     uncertainty
         Whether to publish posterior variances, for predictive standard deviations; only under
         `value`.
@@ -79,7 +79,7 @@ class AlsSolver(Solver):
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> Algorithm[Any]:
-        """The training of the unit."""
+        """Algorithm for the privacy unit."""
         budget = self.require_budget(budget)
         if self.unit is Unit.RATING:
             return RatingAlgorithm(facts, budget, self.factors, self.iterations)

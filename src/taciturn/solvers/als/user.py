@@ -1,11 +1,11 @@
-"""Unit `user`: users are solved exactly, each from their own ratings, and items by descent.
+"""Unit `user`: descent on items; each user is solved exactly from their own ratings.
 
-Nothing about a user is released but sums over all users: first the weight of each item, the number
-of users and how they rate; then, step by step, Σ w·r·f by item, with w = 1/√n for a user of n
-ratings, prediction errors r clipped to about their usual size and f the user's own profile, solved
-from released items; and with it the mean product of features and the mean square of errors
-(docs/proofs/user.md). The release holds items, and the prior that is needed to solve a user from
-their own ratings.
+Only sums over all users are released. First the weight of each item, the number of users and totals
+of their mean ratings. Then each step releases Σ w·r·f by item, where w = 1/√n for a user with n
+ratings, r are prediction errors clipped to about their standard deviation, and f is the user's own
+profile, solved from released items. It also releases the mean product of features and the mean
+square of the errors (docs/proofs/user.md). The release holds the items, and the prior with which a
+user folds in.
 """
 
 import math
@@ -41,23 +41,23 @@ from taciturn.solvers.descent import (
 )
 
 _WEIGHT_SHARE, _TOTAL_SHARE, _PRODUCT_SHARE, _SQUARE_SHARE = 0.03, 0.02, 0.02, 0.005
-"""Budget shares: of item weights, of totals, of all products of features, of all mean squares."""
+"""Budget shares of item weights, totals, all products of features and all mean squares."""
 
 _ITERATIONS = 24
 
 _FACTORS_START = 0.5
-"""Initial standard deviation of factors, as a fraction of their prior's."""
+"""Initial standard deviation of factors, as a fraction of that of their prior."""
 
 _LONGEST = 4.0
 """Maximum norm of features, in multiples of the constant feature."""
 
 RANKS = ((0.2, 4), (0.7, 6), (0.85, 8))
-"""Number of factors, by the data weight of items that it needs."""
+"""Number of factors by the minimum data weight of items."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UserState:
-    """Item rows, the sums of those that are averaged, and what was released of the users."""
+    """Item rows, the running sums for averaging, and the released totals of the users."""
 
     items: Rows
     item_sums: Rows
@@ -65,11 +65,11 @@ class UserState:
     users: float
     mean: float
     rating_unit: float
-    deviation: float
+    standard_deviation: float
 
 
 class UserAlgorithm(Algorithm[UserState]):
-    """The descent under unit `user`.
+    """Descent under unit `user`.
 
     Parameters
     ----------
@@ -78,11 +78,11 @@ class UserAlgorithm(Algorithm[UserState]):
     budget
         Budget of all releases.
     factors
-        Number of factors; as many as weights and noise leave room for when None.
+        Number of factors. Default: from the noisy weights and the noise.
     iterations
-        Number of steps; the usual number when None.
+        Number of steps. Default: 24.
     threads
-        Number of threads for solving the owner's view of the users.
+        Number of threads for the owner-only profiles of users.
     """
 
     unit = Unit.USER
@@ -129,7 +129,7 @@ class UserAlgorithm(Algorithm[UserState]):
         return self._errors.schedule(first, queries, shares)
 
     def initial_state(self, seeds: Seeds) -> UserState:
-        """Items drawn from their prior; nothing is known of the users."""
+        """Items drawn from their prior; independent of the ratings."""
         of_items, _ = seeds.starts()
         items = of_items.normal(size=(self._facts.items, self._steps.factors + 1))
         items *= _FACTORS_START * self._steps.priors
@@ -141,7 +141,7 @@ class UserAlgorithm(Algorithm[UserState]):
             users=1.0,
             mean=0.0,
             rating_unit=self._unit,
-            deviation=assumptions.RATING,
+            standard_deviation=assumptions.RATING,
         )
 
     def query(self, step: int, state: UserState) -> UserTotals | UserSums:
@@ -150,7 +150,7 @@ class UserAlgorithm(Algorithm[UserState]):
             return self._totals
         return UserSums(
             purpose=self._errors.purpose(step),
-            errors=self._errors.at(state.deviation, state.rating_unit),
+            errors=self._errors.at(state.standard_deviation, state.rating_unit),
             items=self._items(state, state.items, state.mean),
             width=1 + self._steps.factors,
         )
@@ -160,30 +160,32 @@ class UserAlgorithm(Algorithm[UserState]):
         if step == 0:
             return self._begun(state, released)
         gradient, triangle, squares = released.tables
-        kept, users, unit = self._clip.attenuation, state.users, state.rating_unit
+        attenuation, users, unit = self._clip.attenuation, state.users, state.rating_unit
         steps = self._steps_at(state)
         products = _symmetric(triangle[0] / users, 1 + steps.factors)
-        # Features have norm 1; the constant among them shows how long profiles were.
+        # Features have norm 1, so the constant feature determines the norm of the profile.
         first = max(float(products[0, 0]), 1e-9)
         length = min(max(1.0, 1 / math.sqrt(first)), _LONGEST / steps.constant) * steps.constant
         items = steps.descended(
             state.items,
-            gradient / (kept * unit),
-            noise=released.noise_scales[0] / (kept * unit),
+            gradient / (attenuation * unit),
+            noise=released.noise_scales[0] / (attenuation * unit),
             counts=state.weights,
             curvature=products * length,
             centre=prior_means(state.items, state.weights),
             weight=self._weight(state),
         )
         mean_square = float(squares[0, 0]) / users / unit**2
-        deviation = self._clip.deviation(state.deviation, mean_square)
-        after = replace(state, items=items, deviation=deviation)
+        standard_deviation = self._clip.updated_standard_deviation(
+            state.standard_deviation, mean_square
+        )
+        after = replace(state, items=items, standard_deviation=standard_deviation)
         if step > steps.averaged_from:
             after = replace(after, item_sums=state.item_sums + items)
         return after
 
     def _begun(self, state: UserState, released: Released) -> UserState:
-        """The first state that knows weights, users, mean and rating scale factor."""
+        """State after weights, number of users, mean and rating scale factor are released."""
         weights, totals = released.tables
         users = max(1.0, float(totals[0, 0]))
         mean, unit = mean_and_unit(totals[0, 1:], users, self._view.grid)
@@ -201,11 +203,11 @@ class UserAlgorithm(Algorithm[UserState]):
         )
 
     def _weight(self, state: UserState) -> float:
-        """Usual weight of a rating: Σ w² over Σ w."""
+        """Mean weight of a rating, weighted by itself: Σ w²/Σ w."""
         return min(1.0, state.users / max(1.0, float(state.weights.sum())))
 
     def _steps_at(self, state: UserState) -> DescentSteps:
-        """Steps for as many factors as a state has."""
+        """Descent steps for the number of factors of a state."""
         return replace(self._steps, factors=state.items.shape[1] - 1)
 
     def _items(self, state: UserState, rows: Rows, mean: float) -> ReleasedItems:
@@ -220,12 +222,14 @@ class UserAlgorithm(Algorithm[UserState]):
 
     def _prior(self, state: UserState) -> Prior:
         """Prior of a user's profile."""
-        deviations = in_rating_units(self._steps_at(state).priors[None], state.rating_unit)[0]
-        deviations[0] *= self._steps.constant
-        residual = state.deviation * state.rating_unit
+        standard_deviations = in_rating_units(
+            self._steps_at(state).priors[None], state.rating_unit
+        )[0]
+        standard_deviations[0] *= self._steps.constant
+        residual = state.standard_deviation * state.rating_unit
         return Prior(
             residual_variance=residual**2,
-            variances=tuple(float(each) for each in deviations**2),
+            variances=tuple(float(each) for each in standard_deviations**2),
         )
 
     def _released_items(self, state: UserState) -> ReleasedItems:
@@ -233,7 +237,7 @@ class UserAlgorithm(Algorithm[UserState]):
         return self._items(state, rows, self._middle + state.mean)
 
     def model(self, state: UserState) -> FactorModel:
-        """The released model: items, and the prior by which users fold in."""
+        """Released model: items, and the prior with which users fold in."""
         items = self._released_items(state)
         return FactorModel(
             scale=self._facts.scale,

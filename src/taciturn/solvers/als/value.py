@@ -3,9 +3,10 @@
 A rating is modelled as v_ij = m + b_i + c_j + ⟨x_i, θ_j⟩ + ⟨g_i, f_j⟩ + ⟨h_i, d_j⟩ + error, where
 f_j and h_i are features of the rating pattern, public under unit `value`. A round queries, for each
 item and then for each user, Σ residual × features of the counterparts. Residuals are clipped to
-about their usual size and features have norm 1, so that every rating tells as much as its
-sensitivity allows. From all noisy sums so far follow the coefficients of every row and their
-variances, by inference that knows the noise (`inference`). docs/proofs/als.md has the proof.
+about their standard deviation and features have norm 1, so that every rating carries as much
+information as its sensitivity allows. The coefficients of every row and their variances are
+inferred from all noisy sums so far, given the noise (`inference`). The proof is in
+docs/proofs/als.md.
 """
 
 import math
@@ -50,25 +51,25 @@ from taciturn.solvers.contract import (
 from taciturn.solvers.entry import PATTERN_FEATURES
 
 ROUNDS = 8
-"""Usual number of rounds."""
+"""Default number of rounds."""
 
 _ALTERNATIONS = 3
-"""Rounds of inference after the last release; they cost no privacy."""
+"""Number of rounds of inference after the last release; they cost no privacy."""
 
 _BIAS_SHARE, _TOTAL_SHARE = 0.08, 0.0005
-"""Budget shares: of the biases, queried first, and of each total."""
+"""Budget shares of the biases, which are queried first, and of each total."""
 
 _NARROWEST = 0.05
-"""Smallest believed standard deviation of a residual."""
+"""Minimum standard deviation of residuals."""
 
 RANGE_MAX = 1e6
-"""Widest scale whose variances a release can hold."""
+"""Maximum width of a scale for which a release can store variances."""
 
 _ENDS = np.iinfo(np.int32)
 
 
 class Total(StrEnum):
-    """A total over all ratings."""
+    """Total over all ratings."""
 
     SQUARES = "squares of residuals"
     ALL = "residuals"
@@ -81,7 +82,7 @@ class Total(StrEnum):
 
 
 class Work(StrEnum):
-    """A step that releases nothing."""
+    """Step that releases nothing."""
 
     BEGIN_FACTORS = "begin factors"
     ALTERNATE = "infer both axes"
@@ -89,7 +90,7 @@ class Work(StrEnum):
 
 @dataclass(frozen=True)
 class Move:
-    """One step: the round it belongs to, what it releases or does, and its budget share."""
+    """One step: its round, its release or work, and its budget share."""
 
     round: int
     what: Axis | Total | Work
@@ -97,20 +98,20 @@ class Move:
 
 
 class ValueAlgorithm(Algorithm[ValueState]):
-    """The training under unit `value`.
+    """Algorithm under unit `value`.
 
     Parameters
     ----------
     facts
-        Public facts of the ratings, the rating pattern among them.
+        Public facts of the ratings, including the rating pattern.
     budget
         Budget of all releases.
     layout
-        Which coefficients there are.
+        Layout of the coefficients.
     rounds
-        Number of rounds after that of the biases.
+        Number of rounds after the round of biases.
     has_variances
-        Whether the model holds posterior variances.
+        Whether the model includes posterior variances.
     threads
         Number of threads; the result does not depend on it.
     """
@@ -166,7 +167,7 @@ class ValueAlgorithm(Algorithm[ValueState]):
         return tuple(moves)
 
     def _planned_steps(self) -> tuple[Step, ...]:
-        """Steps of all moves, as they are before anything is released: nothing is clipped."""
+        """Steps of all moves before anything is released, when nothing is clipped."""
         return tuple(
             PostProcess(effort=_effort(move))
             if isinstance(move.what, Work)
@@ -203,7 +204,7 @@ class ValueAlgorithm(Algorithm[ValueState]):
     # Steps.
 
     def initial_state(self, seeds: Seeds) -> ValueState:
-        """Nothing is known of the ratings."""
+        """State that is independent of the ratings."""
         return self._layout.initial_state(seeds)
 
     def query(self, step: int, state: ValueState) -> ClippedSums | ResidualTotal:
@@ -243,14 +244,14 @@ class ValueAlgorithm(Algorithm[ValueState]):
         return Residuals(self._views[axis], pattern, predictions, threshold)
 
     def _steps(self, threshold: float) -> int:
-        """A threshold in grid steps, at most the grid's range."""
+        """Threshold in grid steps, at most the range of the grid."""
         return min(self._layout.grid.range, max(1, round(threshold / self._layout.step)))
 
     def _threshold(self, step: int, state: ValueState) -> float:
         """Clipping threshold in model units, rounded to the grid.
 
-        The full range before anything is known of the ratings, and wherever clipping would not
-        lower the sensitivity.
+        The full range before the first release, and where clipping would not lower the
+        sensitivity.
         """
         threshold = WIDTH
         if step > 0:
@@ -259,7 +260,7 @@ class ValueAlgorithm(Algorithm[ValueState]):
         return steps * self._layout.step
 
     def update(self, step: int, state: ValueState, released: Released) -> ValueState:
-        """Infer what follows from the released table."""
+        """State after inference from the released table."""
         move, layout = self._moves[step], self._layout
         used = layout.used(move.round)
         if move.what is Work.BEGIN_FACTORS:
@@ -274,20 +275,20 @@ class ValueAlgorithm(Algorithm[ValueState]):
         if step == 0:
             mean = state.items.sums[:, 0].sum() / layout.total
             state = replace(state, mean=float(np.clip(mean, -WIDTH / 2, WIDTH / 2)))
-        # In the first rounds once more, with the prior that the first time taught.
+        # In the first rounds twice: the second inference uses the prior learnt by the first.
         for _ in range(2 if move.round <= 1 else 1):
             state = infer(layout, state, move.what, used, self._threads)
         return state
 
     def _with_sums(self, axis: Axis, state: ValueState, released: Released) -> ValueState:
-        """Keep noisy sums of residuals as sums of the ratings themselves.
+        """State with the noisy sums of residuals, converted to sums of ratings.
 
-        Clipping takes a residual to the attenuation times itself and an offset, on average.
+        On average, clipping multiplies a residual by the attenuation and adds an offset.
         """
         layout, spec = self._layout, released.spec
-        kept, offset = 1.0, 0.0
+        slope, offset = 1.0, 0.0
         if spec.residuals.threshold < layout.grid.range:
-            kept = attenuation(spec.residuals.threshold * layout.step, state.variance)
+            slope = attenuation(spec.residuals.threshold * layout.step, state.variance)
             offset = state.offset
         predictions = spec.residuals.predictions
         predicted, alone = (
@@ -295,9 +296,9 @@ class ValueAlgorithm(Algorithm[ValueState]):
             for each in (predictions, np.ones_like(predictions))
         )
         (table,), (noise,) = released.tables, released.noise_scales
-        sums = (table / layout.unit - offset * alone) / kept + predicted * layout.step
+        sums = (table / layout.unit - offset * alone) / slope + predicted * layout.step
         features = (spec.features / self._feature_grid.bound).astype(np.float32)
-        variances = np.full(spec.features.shape[1], (noise / layout.unit / kept) ** 2)
+        variances = np.full(spec.features.shape[1], (noise / layout.unit / slope) ** 2)
         return state.with_axis(axis, state.along(axis).with_sums(features, sums, variances))
 
     def _public_sums(self, axis: Axis, values: np.ndarray, features: np.ndarray) -> Rows:
@@ -307,7 +308,7 @@ class ValueAlgorithm(Algorithm[ValueState]):
         return sums / self._feature_grid.bound
 
     def _with_total(self, total: Total, state: ValueState, released: Released) -> ValueState:
-        """Keep the variance of residuals, their mean, or the offset that clipping adds to it."""
+        """State with the released total: variance, mean or clipping offset of residuals."""
         layout = self._layout
         mean = float(released.tables[0][0, 0]) / layout.unit**total.power / layout.total
         if total is Total.SQUARES:
@@ -315,14 +316,14 @@ class ValueAlgorithm(Algorithm[ValueState]):
         if total is Total.ALL:
             return replace(state, shift=float(np.clip(mean, -WIDTH, WIDTH)))
         steps = released.spec.residuals.threshold
-        threshold, kept = steps * layout.step, 1.0
+        threshold, slope = steps * layout.step, 1.0
         if steps < layout.grid.range:
-            kept = attenuation(threshold, state.variance)
-        offset = float(np.clip(mean, -threshold, threshold)) - kept * state.shift
+            slope = attenuation(threshold, state.variance)
+        offset = float(np.clip(mean, -threshold, threshold)) - slope * state.shift
         return replace(state, offset=offset)
 
     def model(self, state: ValueState) -> FactorModel:
-        """The released model, in rating units."""
+        """Released model, in rating units."""
         layout, variances = self._layout, self._has_variances
         scale = self._facts.scale
         middle = (scale.low + scale.high) / 2
@@ -347,7 +348,7 @@ def _total(move: Move) -> Total:
 
 
 def _effort(move: Move) -> float:
-    """Relative time of a step: inference from the sums of t rounds takes t²."""
+    """Relative duration of a step; inference from the sums of t rounds takes time t²."""
     if move.what is Work.ALTERNATE:
         return 1.0 + move.round**2
     return (1.0 + move.round**2) / 2 if isinstance(move.what, Axis) else 0.1

@@ -50,7 +50,7 @@ class AxisState:
     noise: Rows
 
     def with_sums(self, features: npt.NDArray[np.float32], sums: Rows, noise: Rows) -> "AxisState":
-        """The same with more noisy sums beside those there are."""
+        """Copy with additional noisy sums."""
         return replace(
             self,
             features=np.concatenate([self.features, features], axis=-1),
@@ -61,12 +61,12 @@ class AxisState:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ValueState:
-    """Everything that was released or follows from it, in units in which the scale is 4 wide.
+    """Released numbers and their inferences, in units in which the scale is 4 wide.
 
     Attributes
     ----------
     mean
-        Mean rating, above the middle of the scale.
+        Mean rating relative to the middle of the scale.
     variance, shift
         Variance and mean of residuals.
     offset
@@ -90,5 +90,5 @@ class ValueState:
         return self.users if axis is Axis.USERS else self.items
 
     def with_axis(self, axis: Axis, state: AxisState) -> "ValueState":
-        """The same with another state of an axis."""
+        """Copy with another state of an axis."""
         return replace(self, users=state) if axis is Axis.USERS else replace(self, items=state)
