@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "abort_guard.hpp"
 #include "compact.hpp"
 #include "cpu.hpp"
 #include "csr.hpp"
@@ -322,6 +323,10 @@ NB_MODULE(_core, module) {
   module.def(
       "instruction_set", [] { return std::string(taciturn::name(taciturn::best_instruction_set())); },
       "Instruction set that the kernels use on this processor.");
+  module.def(
+      "guard_aborts", [](nb::bytes line) { taciturn::guard_aborts({line.c_str(), line.size()}); },
+      "line"_a, "Let an abort write a line to stderr and end the process with exit code 2.");
+  module.def("unguard_aborts", &taciturn::unguard_aborts, "Undo guard_aborts.");
 
   nb::class_<taciturn::Ziggurat>(module, "Ziggurat",
                               "Discrete Gaussian sampler; see cpp/ziggurat.hpp.")

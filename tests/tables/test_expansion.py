@@ -75,7 +75,7 @@ def test_a_bomb_is_refused_and_the_limit_named(tmp_path: Path, kind: str) -> Non
     assert "--max-expansion" in str(caught.value)
     assert f"more than {max(2**16, 100 * len(packed)):,} bytes" in str(caught.value)
     for read in (read_table, lambda path: unpacked(ExpansionLimit(str(path)))):
-        with pytest.raises(InvalidDocument, match="unpack it and pass the text file"):
+        with pytest.raises(InvalidDocument, match="if you trust it, write it as plain text"):
             read(path)
 
 

@@ -69,8 +69,8 @@ def reading_options(
     max_expansion: Annotated[
         float | None,
         number_option(
-            "Maximum unpacked size of a compressed text file, in multiples of its own size; up to "
-            "64 MiB are always accepted. Default: 100."
+            "Maximum unpacked size of a compressed text file or a Parquet file, in multiples of "
+            "its own size; up to 64 MiB are always accepted. Default: 100."
         ),
     ] = None,
 ) -> "ReadingOptions":

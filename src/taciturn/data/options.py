@@ -65,8 +65,8 @@ class ReadingOptions:
         Type of the item ids in a text file: `text` (the default) or `int`. User ids in a text file
         are always text. All other sources keep their types.
     max_expansion
-        Maximum unpacked size of a compressed text file, in multiples of its own size. Default: 100.
-        Up to 64 MiB are always accepted.
+        Maximum unpacked size of a compressed text file or a Parquet file, in multiples of its own
+        size. Default: 100. Up to 64 MiB are always accepted.
     """
 
     scale: Scale | None = None

@@ -74,7 +74,7 @@ class ExpansionLimit:
         raise InvalidDocument(
             f"{self.path} unpacks to more than {self.size:,} bytes, "
             f"{self.size / Path(self.path).stat().st_size:.0f} times its size, which is the limit "
-            f"for compressed files; if you trust it, {option}unpack it and pass the text file"
+            f"for compressed files; if you trust it, {option}write it as plain text"
         )
 
 

@@ -7,6 +7,7 @@ import polars as pl
 
 from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument
+from taciturn.tables.abort_guard import abort_guard
 from taciturn.tables.columns import Roles, find_columns, is_header
 from taciturn.tables.expansion import ExpansionLimit
 from taciturn.tables.opening import (
@@ -38,7 +39,7 @@ class TableFile:
     content
         The text, if it is already unpacked.
     max_expansion
-        Maximum unpacked size of a compressed text file; see `ExpansionLimit`.
+        Maximum unpacked size of a compressed text file or of a Parquet file; see `ExpansionLimit`.
 
     Attributes
     ----------
@@ -62,8 +63,9 @@ class TableFile:
         self._text: TextRows | None = None
         with Explained(self.path):
             if content is None and is_parquet(self.path, header):
-                self._frame = scan_parquet(self.path)
-                self._names = self._frame.collect_schema().names()
+                self._frame = scan_parquet(self.path, max_expansion, has_option=True)
+                with abort_guard(self.path):
+                    self._names = self._frame.collect_schema().names()
                 found = find_columns(self._names, roles, columns)
                 self.places = {role: self._names.index(name) for role, name in found.items()}
             else:
@@ -90,7 +92,8 @@ class TableFile:
                 return
             chosen = [pl.col(self._names[place]).alias(role) for role, place in places.items()]
             frame = self._frame.select(chosen)
-            yield from frame.collect_batches(chunk_size=PIECE, maintain_order=True)
+            with abort_guard(self.path):
+                yield from frame.collect_batches(chunk_size=PIECE, maintain_order=True)
 
 
 def _text_places(

@@ -11,6 +11,7 @@ import polars as pl
 
 from taciturn.errors import InvalidDocument
 from taciturn.tables.expansion import ExpansionLimit, unpacked
+from taciturn.tables.parquet_check import check_parquet
 
 _UNREADABLE = (
     "a line has the wrong number of fields, a field has the wrong type, or the text is not UTF-8"
@@ -74,14 +75,19 @@ def is_parquet(path: str, header: bool | None = None) -> bool:
         return stream.read(4) == b"PAR1"
 
 
-def scan_parquet(path: str) -> pl.LazyFrame:
-    """Rows of a Parquet file, or of all Parquet files in a folder or glob."""
+def scan_parquet(
+    path: str, max_expansion: float | None = None, *, has_option: bool = False
+) -> pl.LazyFrame:
+    """Rows of a Parquet file, or of all Parquet files in a folder or glob.
+
+    The structure and size of local files are checked; see `ExpansionLimit` for the arguments.
+    Collect the rows inside an `abort_guard`.
+    """
     if "://" in path:
         return pl.scan_parquet(path)
     files = _parquet_files(path)
     for file in files:
-        with Path(file).open("rb"):
-            pass  # if it may not be read, this raises the system's reason
+        check_parquet(file, ExpansionLimit(file, max_expansion, has_option))
     if all(map(_is_utf8, files)):
         return pl.scan_parquet(files, glob=False)
     return pl.scan_parquet([Path(file).read_bytes() for file in files])

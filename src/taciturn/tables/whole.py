@@ -12,6 +12,7 @@ import polars as pl
 
 from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument
+from taciturn.tables.abort_guard import abort_guard
 from taciturn.tables.columns import Role, column_of
 from taciturn.tables.names import ID, ITEM, RATING, TIMESTAMP, TITLE, USER
 from taciturn.tables.opening import (
@@ -39,7 +40,8 @@ def read_table(path: str | os.PathLike[str], *, is_typed: bool = True) -> pl.Dat
     path = checked_path(path)
     with Explained(path):
         if is_parquet(path):
-            return scan_parquet(path).collect()
+            with abort_guard(path):
+                return scan_parquet(path).collect()
         source = text_source(path)
         separator = find_separator(path, source, single=_NAMES)
         if separator == "::":
