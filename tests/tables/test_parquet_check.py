@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,7 @@ from taciturn.data import load
 from taciturn.errors import InvalidDocument
 from taciturn.tables import expansion
 from taciturn.tables.parquet_check import check_parquet
-from taciturn.tables.thrift import Damaged, Reader
+from taciturn.tables.thrift import Damaged, Fields, Reader
 from taciturn.tables.whole import read_table
 
 COUNT = 120
@@ -37,15 +38,15 @@ DELTA = {
 }
 
 
-def arrow(table: pa.Table = TABLE, **options: object) -> bytes:
+def arrow(table: pa.Table = TABLE, **options: Any) -> bytes:
     file = io.BytesIO()
     pq.write_table(table, file, **options)
     return file.getvalue()
 
 
-def by_polars(**options: object) -> bytes:
+def by_polars(**options: Any) -> bytes:
     file = io.BytesIO()
-    pl.from_arrow(FLAT).write_parquet(file, **options)
+    pl.DataFrame(FLAT).write_parquet(file, **options)
     return file.getvalue()
 
 
@@ -75,7 +76,7 @@ def test_a_table_without_rows_is_sound(tmp_path: Path, kind: str) -> None:
     if kind == "arrow":
         pq.write_table(TABLE.slice(0, 0), tmp_path / "a.parquet")
     else:
-        pl.from_arrow(FLAT).clear().write_parquet(tmp_path / "a.parquet")
+        pl.DataFrame(FLAT).clear().write_parquet(tmp_path / "a.parquet")
     assert len(read_table(tmp_path / "a.parquet")) == 0
 
 
@@ -156,7 +157,8 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
 
 @pytest.mark.parametrize("byte", [b"\x1c", b"\x19", b"\x29"])
 def test_deep_nesting_is_damage(byte: bytes) -> None:
-    for fields in ({}, {1: None}, {1: {1: {}}}):
+    wanted: tuple[Fields, ...] = ({}, {1: None}, {1: {1: {}}})
+    for fields in wanted:
         with pytest.raises(Damaged):
             Reader(byte * 5000).struct(fields)
 
