@@ -138,7 +138,16 @@ def test_bad_options_name_the_expected_value(
 
 
 def test_a_leak_is_printed_and_written(taciturn: Command, tmp_path: Path) -> None:
-    options = ["--dataset", "synthetic:100k", "--histories", "2", "--iterations", "4", "--jobs", 1]
+    options = [
+        "--dataset",
+        "synthetic:100k",
+        "--transcripts",
+        "2",
+        "--iterations",
+        "4",
+        "--jobs",
+        1,
+    ]
     result = taciturn("paper", "leak", *options, "-o", tmp_path)
     assert result.returncode == 0, result.stderr
     assert "true 3.4956" in result.stdout and "never above the recorded mu" in result.stdout

@@ -18,9 +18,9 @@ from taciturn.reproduction.cells import (
     TOLERANCE,
     Cell,
     Trace,
+    cache_trace,
+    cached_trace,
     cell_cache,
-    keep,
-    kept,
     run_cell,
 )
 from taciturn.reproduction.descents import Protocol, paper_solver
@@ -92,9 +92,9 @@ TRACE = Trace(rmse=(1.0, *[0.5] * 59), rmse_test=(), ratings=12)
 
 def test_results_are_cached_by_configuration(folder: Path) -> None:
     trace = TRACE
-    assert kept(CELL, cell_cache()) is None
-    keep(CELL, trace, cell_cache())
-    assert kept(CELL, cell_cache()) == trace
+    assert cached_trace(CELL, cell_cache()) is None
+    cache_trace(CELL, trace, cell_cache())
+    assert cached_trace(CELL, cell_cache()) == trace
     others = [
         replace(CELL, data="netflix-slice"),
         replace(CELL, protocol=Protocol.AS_PRINTED),
@@ -105,7 +105,7 @@ def test_results_are_cached_by_configuration(folder: Path) -> None:
         replace(CELL, seed=4),
         replace(CELL, held_out=True),
     ]
-    assert [kept(other, cell_cache()) for other in others] == [None] * len(others)
+    assert [cached_trace(other, cell_cache()) for other in others] == [None] * len(others)
     assert len(list(folder.iterdir())) == 1
 
 
@@ -114,15 +114,15 @@ def test_results_are_cached_by_configuration(folder: Path) -> None:
     ["", "{", "{}", '{"rmse": 3}', "[]", '{"rmse": [1, 1], "rmse_test": [], "ratings": 3}'],
 )
 def test_a_damaged_result_is_run_again(folder: Path, content: str) -> None:
-    keep(CELL, TRACE, cell_cache())
+    cache_trace(CELL, TRACE, cell_cache())
     (file,) = folder.iterdir()
     key = cell_key(CELL.facts)
     file.write_text(f'{{"key": "{key}", "result": {content}}}')
-    assert kept(CELL, cell_cache()) is None
+    assert cached_trace(CELL, cell_cache()) is None
 
 
 def test_results_of_other_data_are_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    keep(CELL, TRACE, cell_cache())
-    assert kept(CELL, cell_cache()) == TRACE
+    cache_trace(CELL, TRACE, cell_cache())
+    assert cached_trace(CELL, cell_cache()) == TRACE
     monkeypatch.setattr(cells, "data_digest", lambda source: "another")
-    assert kept(CELL, cell_cache()) is None
+    assert cached_trace(CELL, cell_cache()) is None

@@ -64,7 +64,7 @@ def test_seeds_are_independent_cells_and_points_are_their_means() -> None:
     settings = Settings(seeds=3)
     assert len(cells_of(figure(5), settings)) == 36
     (first, *_) = of(points(5, settings, 5_337_656), Quantity.RMSE_TEST)
-    assert first.y == pytest.approx(1.5 + 1.0) and first.spread == pytest.approx(1.0)
+    assert first.y == pytest.approx(1.5 + 1.0) and first.standard_deviation == pytest.approx(1.0)
 
 
 def test_points_of_figure_4_are_beside_those_of_the_paper() -> None:

@@ -245,7 +245,7 @@ def test_the_lower_bound_rarely_exceeds_the_mean() -> None:
 
 
 def test_a_small_measurement_is_complete_and_written(tmp_path: Path) -> None:
-    options = LeakSettings(dataset="synthetic:100k", histories=2, iterations=5)
+    options = LeakSettings(dataset="synthetic:100k", transcripts=2, iterations=5)
     leak = measure_leak(options, jobs=1)
     document = leak.to_dict()
     assert document["counterexample"]["claimed_epsilon"] == document["claimed_epsilon"]
@@ -258,7 +258,7 @@ def test_a_small_measurement_is_complete_and_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"histories": 0}, {"iterations": 0}, {"epsilon_i": 0}, {"protocol": "other"}]
+    "options", [{"transcripts": 0}, {"iterations": 0}, {"epsilon_i": 0}, {"protocol": "other"}]
 )
 def test_bad_settings_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameter):

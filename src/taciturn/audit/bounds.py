@@ -78,11 +78,11 @@ def gaussian_mu_lower(
     runs = min(original.size, changed.size)
     if runs < 2:
         return 0.0
-    deviation = math.sqrt((original.var(ddof=1) + changed.var(ddof=1)) / 2)
+    standard_deviation = math.sqrt((original.var(ddof=1) + changed.var(ddof=1)) / 2)
     distance = float(changed.mean() - original.mean())
-    if deviation == 0:
+    if standard_deviation == 0:
         return MU_MAX if distance > 0 else 0.0
-    mu = distance / deviation
+    mu = distance / standard_deviation
     error = math.sqrt(2 / runs + mu**2 / (4 * (runs - 1)))
     return min(MU_MAX, max(0.0, mu - float(ndtri(check_confidence(confidence))) * error))
 

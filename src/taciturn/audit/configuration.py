@@ -56,7 +56,7 @@ class Configuration:
     def resolve(self, epsilon: float, *, is_small: bool) -> tuple[Solver, Budget | None]:
         """Solver and budget; `epsilon` is used if none was given.
 
-        The budget is None where the solver's own parameters decide the noise.
+        The budget is None where the solver's own parameters determine the noise.
         """
         if self.like is not None:
             return _like(self.like)

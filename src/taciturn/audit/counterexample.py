@@ -58,10 +58,12 @@ def counterexample(claimed_epsilon: float, delta: float) -> Counterexample:
 
 def separation() -> float:
     """Distance between the mean final Θ of both datasets, in standard deviations of unit noise."""
-    (mean, deviation), (other_mean, other_deviation) = map(final_users, (RATINGS, NEIGHBOUR))
-    if not math.isclose(deviation, other_deviation, rel_tol=1e-12):
+    (mean, standard_deviation), (other_mean, other_standard_deviation) = map(
+        final_users, (RATINGS, NEIGHBOUR)
+    )
+    if not math.isclose(standard_deviation, other_standard_deviation, rel_tol=1e-12):
         raise RuntimeError("the counterexample needs the same covariance on both datasets")
-    return float(np.linalg.norm(mean - other_mean)) / deviation
+    return float(np.linalg.norm(mean - other_mean)) / standard_deviation
 
 
 def final_users(ratings: Vector) -> tuple[Vector, float]:

@@ -48,7 +48,7 @@ _REFUTING_ACCURACY = 0.97
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Canaries:
-    """Ratings whose values are decided by fair coins.
+    """Ratings whose values are set by fair coins.
 
     Attributes
     ----------

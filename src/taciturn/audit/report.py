@@ -81,7 +81,7 @@ def rows(result: Result) -> list[Row]:
         ]
     else:
         found += [
-            ("canaries", f"{result.coins.size:,}", "ratings decided by secure coins"),
+            ("canaries", f"{result.coins.size:,}", "ratings set by secure coins"),
             ("guesses", f"{result.guesses:,}", "number fixed in advance"),
             ("correct", f"{result.correct:,}", "half are expected by chance"),
         ]
@@ -144,7 +144,7 @@ def _attack_rows(result: Attack) -> list[Row]:
         (
             "targets",
             f"{result.coins.size:,}",
-            f"ratings decided by secure coins; {2 * result.shadows} shadow models",
+            f"ratings set by secure coins; {2 * result.shadows} shadow models",
         ),
         ("existence", "", result.existence),
     ]

@@ -39,13 +39,13 @@ def _direction(first: Scores, second: Scores) -> Scores:
     """
     centred = np.concatenate([first - first.mean(axis=0), second - second.mean(axis=0)])
     size = np.abs(np.concatenate([first, second])).max(axis=0)
-    deviations = np.maximum(centred.std(axis=0), 1e-9 * size + 1e-300)
-    centred = centred / deviations
+    standard_deviations = np.maximum(centred.std(axis=0), 1e-9 * size + 1e-300)
+    centred = centred / standard_deviations
     count, width = centred.shape
     shrinkage = width / (width + count)
     covariance = (1 - shrinkage) * centred.T @ centred / count + shrinkage * np.eye(width)
-    difference = (second.mean(axis=0) - first.mean(axis=0)) / deviations
-    return np.asarray(np.linalg.solve(covariance, difference) / deviations)
+    difference = (second.mean(axis=0) - first.mean(axis=0)) / standard_deviations
+    return np.asarray(np.linalg.solve(covariance, difference) / standard_deviations)
 
 
 def _threshold(first: Scores, second: Scores, confidence: float) -> tuple[float, float]:
@@ -60,8 +60,12 @@ def _threshold(first: Scores, second: Scores, confidence: float) -> tuple[float,
         wrong = int((first > threshold).sum()), int((second <= threshold).sum())
         return bounds.mu_lower(*bounds.error_rates(*wrong, runs, confidence))
 
-    deviations = first.std(), second.std()
-    part = float(deviations[0] / sum(deviations)) if max(deviations) > 0 else 0.5
+    standard_deviations = first.std(), second.std()
+    part = (
+        float(standard_deviations[0] / sum(standard_deviations))
+        if max(standard_deviations) > 0
+        else 0.5
+    )
     halfway = float(first.mean() + part * (second.mean() - first.mean()))
     candidates = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, 201)))
     best = max((float(each) for each in candidates), key=bound)

@@ -275,7 +275,7 @@ class _Task:
         """Cache key of these runs within their audit."""
         return {
             "part": self.part,
-            "world": self.dataset,
+            "dataset": self.dataset,
             "number": self.number,
             "count": self.count,
         }
@@ -384,7 +384,7 @@ def _facts(case: Case, plan: Plan) -> dict[str, Any]:
     """Everything that the runs of an audit depend on, except noise."""
     return {
         "code": _code_digest(),
-        "worlds": [each.digest() for each in case.pair.datasets],
+        "datasets": [each.digest() for each in case.pair.datasets],
         "solver": case.solver.name,
         "settings": case.solver.settings,
         "budget": None if case.budget is None else (case.budget.epsilon, case.budget.delta),

@@ -124,7 +124,7 @@ def report(
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Write report.html: all figures in DIR, their deviations from the paper, and conclusions.
+    """Write report.html: all figures in DIR, their differences from the paper, and conclusions.
 
     The page includes the results of taciturn paper leak in DIR. The options are those of taciturn
     paper figure and apply to figures that are reproduced first.
@@ -142,7 +142,7 @@ def report(
     say(f"{len(results)} figures in {path}")
 
 
-@app.command(epilog="Example: taciturn paper leak --histories 32 -o figures")
+@app.command(epilog="Example: taciturn paper leak --transcripts 32 -o figures")
 def leak(
     dataset: Annotated[
         str, typer.Option(metavar="NAME", help="Name of a dataset; see taciturn data list.")
@@ -155,7 +155,7 @@ def leak(
             "of medium popularity.",
         ),
     ] = None,
-    histories: Annotated[
+    transcripts: Annotated[
         int, count_option("Simulated transcripts from each of the two datasets.")
     ] = 32,
     epsilon_i: Annotated[float, number_option("ε of one iteration.")] = 0.4,
@@ -187,7 +187,7 @@ def leak(
     settings = LeakSettings(
         dataset=dataset,
         items=tuple(item or ()),
-        histories=histories,
+        transcripts=transcripts,
         epsilon_i=epsilon_i,
         iterations=iterations,
         protocol=protocol,  # type: ignore[arg-type]
@@ -219,8 +219,8 @@ def _say_leak(leak: dict[str, Any]) -> None:
     say()
     say(
         f"{leak['dataset']}, {leak['iterations']} iterations at epsilon_i = "
-        f"{leak['epsilon_i']:g} ({leak['protocol']}), {leak['histories']} transcripts from each of "
-        "two neighbouring datasets."
+        f"{leak['epsilon_i']:g} ({leak['protocol']}), {leak['transcripts']} transcripts from each "
+        "of two neighbouring datasets."
     )
     say(
         f"The theorem's proof gives delta = {leak['claimed_delta']:g} at epsilon = "
@@ -251,7 +251,7 @@ def _say_leak(leak: dict[str, Any]) -> None:
         "√Q measures how far apart the two datasets are along one transcript; where every step is "
         "bounded, it never exceeds mu. For gradient, with noise on both axes and the exact mu of "
         f"epsilon = {sound['epsilon']:.4f}, it is at most {sound['sqrt_q_largest']:.4f} in "
-        f"{sound['histories']} transcripts, {verdict} mu = {sound['mu']:.4f}."
+        f"{sound['transcripts']} transcripts, {verdict} mu = {sound['mu']:.4f}."
     )
 
 
@@ -308,9 +308,9 @@ def _summary(result: "Reproduced") -> dict[str, object]:
     from taciturn.reproduction.published import Quantity
 
     worst = {
-        quantity.value: max(map(abs, deviations))
+        quantity.value: max(map(abs, differences))
         for quantity in Quantity
-        if (deviations := result.deviations(quantity))
+        if (differences := result.differences(quantity))
     }
     return {
         "figure": result.figure.number,
@@ -326,15 +326,15 @@ def _rows(result: "Reproduced") -> list[tuple[str, str, str]]:
     name = f"figure {result.figure.number}"
     rows = [(name, "", f"not compared: {result.obstacle}")] if result.obstacle else []
     for quantity, form, remark in (
-        (Quantity.RMSE, "{:.4f}", "largest deviation of training errors from the paper's"),
+        (Quantity.RMSE, "{:.4f}", "largest difference of training errors from the paper's"),
         (
             Quantity.EPSILON_PAPER,
             "{:.3f}",
-            "largest deviation of the overall ε, a check of the formulas",
+            "largest difference of the overall ε, a check of the formulas",
         ),
-        (Quantity.MS, "{:.2f}", "largest deviation of milliseconds from the paper's P100"),
+        (Quantity.MS, "{:.2f}", "largest difference of milliseconds from the paper's P100"),
     ):
-        deviations = result.deviations(quantity)
-        if deviations:
-            rows.append((name, form.format(max(map(abs, deviations))), remark))
+        differences = result.differences(quantity)
+        if differences:
+            rows.append((name, form.format(max(map(abs, differences))), remark))
     return rows

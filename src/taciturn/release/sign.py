@@ -52,7 +52,7 @@ def read_private_key(path: str | Path) -> Ed25519PrivateKey:
     except (ValueError, TypeError):
         raise InvalidDocument(f"{path} is not an unencrypted private key in PEM format") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise InvalidDocument(f"{path} is not an Ed25519 key; make one with taciturn keygen")
+        raise InvalidDocument(f"{path} is not an Ed25519 key; create one with taciturn keygen")
     return key
 
 
@@ -63,7 +63,7 @@ def read_public_key(path: str | Path) -> Ed25519PublicKey:
     except ValueError:
         raise InvalidDocument(f"{path} is not a public key in PEM format") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise InvalidDocument(f"{path} is not an Ed25519 key; make one with taciturn keygen")
+        raise InvalidDocument(f"{path} is not an Ed25519 key; create one with taciturn keygen")
     return key
 
 

@@ -1,1 +1,1 @@
-"""Reproduction of the paper's experiments, and measurement of the gap in its proof."""
+"""Reproduction of the paper's experiments, and evidence for the gap in its proof."""

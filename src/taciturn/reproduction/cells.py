@@ -169,7 +169,7 @@ def data_digest(source: str) -> str:
     return file_digest(locate(source, check=False), "sha256")
 
 
-def kept(cell: Cell, cache: CellCache) -> Trace | None:
+def cached_trace(cell: Cell, cache: CellCache) -> Trace | None:
     """Cached result of a cell, or None."""
 
     def parse(document: Any) -> Trace | None:
@@ -184,7 +184,7 @@ def kept(cell: Cell, cache: CellCache) -> Trace | None:
     return cache.get(cell.facts, parse)
 
 
-def keep(cell: Cell, trace: Trace, cache: CellCache) -> None:
+def cache_trace(cell: Cell, trace: Trace, cache: CellCache) -> None:
     """Cache the result of a cell."""
     cache.put(cell.facts, {"cell": asdict(cell)} | asdict(trace))
 

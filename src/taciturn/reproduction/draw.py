@@ -80,7 +80,7 @@ def _draw_line(
     panel.errorbar(
         [point.x for point in line],
         [point.y for point in line],
-        yerr=[point.spread for point in line] if line[0].spread else None,
+        yerr=[point.standard_deviation for point in line] if line[0].standard_deviation else None,
         color=colour,
         linestyle=":" if quantity is Quantity.EPSILON_EXACT else "-",
         linewidth=1.4,

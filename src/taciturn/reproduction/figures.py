@@ -80,8 +80,8 @@ class Settings:
 class Point:
     """One point of a reproduced figure: the mean over seeds, and the paper's value if comparable.
 
-    `spread` is the standard deviation over seeds, None for one seed; `iterations` is the mean
-    number of iterations.
+    `standard_deviation` is over seeds, None for one seed; `iterations` is the mean number of
+    iterations.
     """
 
     series: str
@@ -89,7 +89,7 @@ class Point:
     x: float
     y: float
     paper: float | None = None
-    spread: float | None = None
+    standard_deviation: float | None = None
     iterations: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,7 +100,11 @@ class Point:
             "x": self.x,
             "y": self.y,
         }
-        optional = {"paper": self.paper, "spread": self.spread, "iterations": self.iterations}
+        optional = {
+            "paper": self.paper,
+            "standard_deviation": self.standard_deviation,
+            "iterations": self.iterations,
+        }
         return document | {name: value for name, value in optional.items() if value is not None}
 
     @classmethod
@@ -254,5 +258,5 @@ def _point(
         x=int(x) if x == int(x) else x,
         y=fmean(values),
         paper=paper,
-        spread=stdev(values) if len(values) > 1 else None,
+        standard_deviation=stdev(values) if len(values) > 1 else None,
     )

@@ -43,22 +43,22 @@ LOSS_EVERY = 10
 
 @dataclass(frozen=True, kw_only=True)
 class LeakSettings:
-    """Settings of the measurement: the paper's run, the items, and the number of runs.
+    """Settings of the experiment: the paper's run, the items, and the number of runs.
 
     One rating of each item differs between the neighbouring datasets. `items` are ids as text; if
-    empty, the most-rated item and two of medium popularity are used. `histories` is the number of
+    empty, the most-rated item and two of medium popularity are used. `transcripts` is the number of
     runs simulated on each dataset.
     """
 
     dataset: str = "ml-1m"
     items: tuple[str, ...] = ()
-    histories: int = 32
+    transcripts: int = 32
     epsilon_i: float = 0.4
     iterations: int = 300
     protocol: Protocol = Protocol.AS_PRINTED
 
     def __post_init__(self) -> None:
-        validate.positive_integer("histories", self.histories, "32 is the default")
+        validate.positive_integer("transcripts", self.transcripts, "32 is the default")
         validate.positive_integer("iterations", self.iterations, "300 is the default")
         validate.positive("epsilon_i", self.epsilon_i, "0.4 is the default")
         protocol = validate.choice("protocol", self.protocol, Protocol)
@@ -102,7 +102,7 @@ class ItemLeak:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Leak:
-    """The paper's claims and the measured privacy losses."""
+    """The paper's claims and the simulated privacy losses."""
 
     settings: LeakSettings
     claimed_epsilon: float
@@ -114,7 +114,7 @@ class Leak:
     gradient_roots: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Claims and measurements as JSON types."""
+        """Claims and privacy losses as JSON types."""
         cases = [asdict(each) for each in self.counterexamples]
         return {
             "counterexample": cases[0] | {"cases": cases},
@@ -130,7 +130,7 @@ class Leak:
                 "mu": self.gradient_mu,
                 "sqrt_q_largest": max(self.gradient_roots),
                 "exceeds": max(self.gradient_roots) > self.gradient_mu,
-                "histories": len(self.gradient_roots),
+                "transcripts": len(self.gradient_roots),
                 "item_id": self.items[0].item_id,
             },
         }
@@ -178,7 +178,9 @@ def measure_leak(
     chosen = tuple(id_index(ratings.item_ids, "item", each) for each in settings.items)
     chosen = tuple(dict.fromkeys(chosen)) or tuple(popular_items(ratings))
     variants = range(len(chosen) + 1)
-    tasks = [_Task(settings, chosen, each) for _ in range(settings.histories) for each in variants]
+    tasks = [
+        _Task(settings, chosen, each) for _ in range(settings.transcripts) for each in variants
+    ]
     found: list[list[list[PrivacyLoss]]] = [[] for _ in variants]
     done = 0
 

@@ -65,7 +65,7 @@ def _overview(results: Sequence[Reproduced]) -> str:
         rows += [
             (*name, _NAMES[quantity], *_range(values))
             for quantity in (Quantity.RMSE, Quantity.EPSILON_PAPER)
-            if (values := result.deviations(quantity))
+            if (values := result.differences(quantity))
         ]
     head = ("", "", "protocol", "quantity", "largest difference", "mean difference")
     return (
@@ -160,7 +160,7 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
         f"{table(('claimed ε', 'true ε'), cases)}"
         f"<p>On {escape(str(leak['dataset']))}, {leak['iterations']} iterations at ε_i = "
         f"{leak['epsilon_i']:g} ({escape(str(leak['protocol']))}), one rating of an item was "
-        f"changed and {leak['histories']} runs were simulated on each of the two neighbouring "
+        f"changed and {leak['transcripts']} runs were simulated on each of the two neighbouring "
         f"datasets. The theorem's proof gives δ = {leak['claimed_delta']:g} at ε = "
         f"{leak['claimed_epsilon']:.2f} and √Q of at most {leak['claimed_mu']:.4f}, for an "
         "observer who knows the initial profiles and sees the user profiles after every "

@@ -56,7 +56,7 @@ class Reproduced:
         """Path of the figure's file with this extension: png, svg or json."""
         return self.folder / f"figure-{self.figure.number:02}.{ending}"
 
-    def deviations(self, quantity: Quantity) -> list[float]:
+    def differences(self, quantity: Quantity) -> list[float]:
         """Differences of comparable points from the paper's."""
         return [
             point.y - point.paper

@@ -7,7 +7,15 @@ from taciturn._internal import parallel
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.data.named import load_named, named_set
 from taciturn.data.ratings import Ratings
-from taciturn.reproduction.cells import Cell, Trace, cell_cache, data_digest, keep, kept, run_cell
+from taciturn.reproduction.cells import (
+    Cell,
+    Trace,
+    cache_trace,
+    cached_trace,
+    cell_cache,
+    data_digest,
+    run_cell,
+)
 
 Progress = Callable[[int, int, float], None]
 """Called with the number of cells done, the total, and the fraction of the work done."""
@@ -32,7 +40,7 @@ def run_cells(
     sources = sorted({cell.paper_set.source for cell in costs}, key=_is_downloaded)
     for source in sources:
         data_digest(source)
-    results = {cell: trace for cell in costs if (trace := kept(cell, cache)) is not None}
+    results = {cell: trace for cell in costs if (trace := cached_trace(cell, cache)) is not None}
     left = [cell for cell in costs if cell not in results]
     spent, whole = 0.0, sum(costs[cell] for cell in left)
 
@@ -55,7 +63,7 @@ def run_cells(
 
 def _work(cell: Cell, threads: int = 1) -> Trace:
     trace = run_cell(cell, _ratings(cell.paper_set.source), threads)
-    keep(cell, trace, cell_cache())
+    cache_trace(cell, trace, cell_cache())
     return trace
 
 

@@ -11,7 +11,7 @@ from taciturn.reproduction.figures import Point, Settings
 from taciturn.reproduction.published import Figure, configuration
 
 SECONDS = 0.7
-"""Approximate duration of the measurement for each k."""
+"""Approximate duration of the timing for each k, in seconds."""
 
 LEAST, MOST = 5, 60
 """Minimum and maximum number of timed iterations."""
