@@ -254,7 +254,7 @@ def _compressed_rows(ratings: Ratings) -> tuple[str, Row]:
         group(items, users, codes, ratings.shape[1]).transposed(ratings.shape[0])
 
     times = best_of({"taciturn": rows, "scipy": scipy_rows})
-    return "compressed rows of shuffled triples, columns rising", {
+    return "compressed rows of shuffled triples, columns ascending", {
         "taciturn_ms": _ms(times["taciturn"]),
         "scipy_ms": _ms(times["scipy"]),
         "times_scipy": _ratio(times["scipy"], times["taciturn"]),

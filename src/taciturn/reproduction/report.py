@@ -167,7 +167,7 @@ def _leak_section(leak: dict[str, Any], folder: Path) -> str:
         "iteration:</p>"
         f"{table(head, items)}"
         f"{_image(folder / 'leak.svg', 'privacy losses against iterations')}"
-        f"<p>Lower bounds hold with {leak['confidence']:.0%} confidence. The same measurement on "
+        f"<p>Lower bounds hold with {leak['confidence']:.0%} confidence. The same experiment on "
         f"<code>gradient</code>, with noise on the gradients of both axes, gives √Q of at most "
         f"{sound['sqrt_q_largest']:.4f}; its ledger records μ = {sound['mu']:.4f}"
         f"{', which is EXCEEDED' if sound['exceeds'] else ''}.</p>"
