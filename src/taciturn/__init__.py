@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from taciturn.data import load
     from taciturn.data.id_lists import with_id_lists
     from taciturn.data.ratings import Ratings
-    from taciturn.errors import SignatureNotChecked, TaciturnError
-    from taciturn.evaluate.metrics import rmse
+    from taciturn.errors import NotPersonalised, SignatureNotChecked, TaciturnError, UnknownIds
+    from taciturn.evaluate.metrics import HeldOutError, held_out_error, rmse
     from taciturn.model.factor_model import FactorModel
     from taciturn.model.profiles import Profiles
     from taciturn.recommend.serve import Recommender
@@ -53,12 +53,14 @@ _HOME = {
     "Fit": "taciturn.solvers.contract",
     "GaussianRelease": "taciturn.accounting.events",
     "GradientSolver": "taciturn.solvers.gradient",
+    "HeldOutError": "taciturn.evaluate.metrics",
     "InputPerturbationSolver": "taciturn.solvers.input_perturbation",
     "Ledger": "taciturn.accounting.ledger",
     "Noise": "taciturn.accounting.events",
     "NonPrivateBiasSolver": "taciturn.solvers.bias",
     "NonPrivateGradientSolver": "taciturn.solvers.gradient",
     "NonPrivateSolver": "taciturn.solvers.non_private",
+    "NotPersonalised": "taciturn.errors",
     "Outputs": "taciturn.training.outputs",
     "PaperSolver": "taciturn.solvers.paper",
     "PatternRelease": "taciturn.accounting.events",
@@ -72,8 +74,10 @@ _HOME = {
     "Status": "taciturn.accounting.ledger",
     "TaciturnError": "taciturn.errors",
     "Unit": "taciturn.accounting.units",
+    "UnknownIds": "taciturn.errors",
     "account": "taciturn.accounting.accounts",
     "combine": "taciturn.accounting.ledger",
+    "held_out_error": "taciturn.evaluate.metrics",
     "load": "taciturn.data",
     "load_release": "taciturn.release.read",
     "rmse": "taciturn.evaluate.metrics",
@@ -94,12 +98,14 @@ __all__ = [
     "Fit",
     "GaussianRelease",
     "GradientSolver",
+    "HeldOutError",
     "InputPerturbationSolver",
     "Ledger",
     "Noise",
     "NonPrivateBiasSolver",
     "NonPrivateGradientSolver",
     "NonPrivateSolver",
+    "NotPersonalised",
     "Outputs",
     "PaperSolver",
     "PatternRelease",
@@ -113,9 +119,11 @@ __all__ = [
     "Status",
     "TaciturnError",
     "Unit",
+    "UnknownIds",
     "__version__",
     "account",
     "combine",
+    "held_out_error",
     "load",
     "load_release",
     "rmse",

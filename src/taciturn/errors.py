@@ -15,7 +15,7 @@
     ├── ForkedProcess       threads that the process needs were lost in a fork
     └── MissingExtra        an optional dependency is not installed
 
-One warning: `SignatureNotChecked`, a `UserWarning`.
+Warnings are `UserWarning`s: `SignatureNotChecked`, `NotPersonalised` and `UnknownIds`.
 
 A message states, in one line, what was expected, what was given and what to do next. It never
 prints a private value.
@@ -72,3 +72,11 @@ class MissingExtra(TaciturnError, ImportError):
 
 class SignatureNotChecked(UserWarning):
     """A signed release was loaded without its owner's public key."""
+
+
+class NotPersonalised(UserWarning):
+    """A release without factors ranks items the same for every user."""
+
+
+class UnknownIds(UserWarning):
+    """Users or items of the ratings are not in the model and are predicted without a profile."""

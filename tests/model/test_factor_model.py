@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from taciturn.accounting.ledger import Ledger
 from taciturn.errors import InvalidParameter
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
@@ -221,3 +222,34 @@ def test_the_model_needs_no_compiled_core() -> None:
         "assert not found, found\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_predictions_are_by_id() -> None:
+    """Of models, fits and recommenders alike, also if ids are numbers that could be rows."""
+    model = factor_model(users=30, items=50)
+    users, items = [13, 10, 22], [16, 10, 154]
+    rows = np.array([1, 0, 4]), np.array([2, 0, 48])
+    expected = model.predict_rows(*rows)
+    fit = Fit(solver="made up", settings={}, model=model, ledger=Ledger())
+    assert np.array_equal(model.predict(users, items), expected)
+    assert np.array_equal(fit.predict(users, items), expected)
+    assert np.array_equal(model.predict([str(each) for each in users], items), expected)
+    for predict in (model.predict, fit.predict):
+        with pytest.raises(InvalidParameter, match="no user 1 "):
+            predict([1], [10])
+        with pytest.raises(InvalidParameter, match="no item 2 "):
+            predict([10], [2])
+        with pytest.raises(InvalidParameter, match="equal lengths"):
+            predict([10], [10, 13])
+
+
+def test_a_fit_predicts_with_its_private_profiles() -> None:
+    model = factor_model()
+    fit = Fit(
+        solver="made up",
+        settings={},
+        model=replace(model, users=None),
+        private_users=model.users,
+        ledger=Ledger(),
+    )
+    assert np.array_equal(fit.predict([10], [13]), model.predict([10], [13]))

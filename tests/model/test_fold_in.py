@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from taciturn.errors import InvalidParameter
+from taciturn.errors import InvalidInput, InvalidParameter
 from taciturn.model.assumptions import BIAS_SHRUNK, RESIDUAL_FOLD_IN
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior
@@ -30,10 +31,42 @@ def test_one_rating_moves_a_bias_by_less_than_one_star() -> None:
 
 def test_ratings_of_unknown_items_are_ignored() -> None:
     model = factor_model(items=5, width=2)
-    unknown = model.fold_in({999: 3.0})
-    assert unknown.bias == 0 and unknown.factors.tolist() == [0, 0]
-    one, two = model.fold_in({13: 4.0}), model.fold_in({999: 1.0, 13: 4.0})
+    one, two = model.fold_in({13: 4.0}), model.fold_in({999: 1.0, 13: 4.0, 998: 2.0})
     assert one.bias == two.bias and np.array_equal(one.factors, two.factors)
+    assert one.unknown_items == () and two.unknown_items == (999, 998)
+
+
+def test_ids_are_converted_to_those_of_the_model() -> None:
+    """The keys of a JSON object are text."""
+    numbers: dict[int | str, float] = {10: 5.0, 13: 1.5, 999: 3.0}
+    texts: dict[int | str, float] = {str(item): value for item, value in numbers.items()}
+    model = factor_model()
+    one, two = model.fold_in(numbers), model.fold_in(texts)
+    assert one.bias == two.bias != 0 and np.array_equal(one.factors, two.factors)
+    assert two.unknown_items == ("999",)
+    items = model.item_profiles
+    named = replace(model, items=replace(items, ids=items.ids.cast(pl.String)))
+    assert named.fold_in(numbers).bias == one.bias
+
+
+@pytest.mark.parametrize("ratings", [{}, {999: 3.0}, {"999": 3.0}, {2**63: 3.0}])
+def test_ratings_of_no_known_item_are_refused(ratings: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"rate at least one of its items, by its id, .* 10"):
+        factor_model().fold_in(ratings)
+
+
+@pytest.mark.parametrize(
+    "ratings", [{"010": 3.0}, {" 10": 3.0}, {"+10": 3.0}, {"1_0": 3.0}, {"ten": 3.0}, {10.0: 3.0}]
+)
+def test_ids_that_are_no_whole_numbers_are_refused(ratings: Any) -> None:
+    """010 is not 10, here as in files."""
+    with pytest.raises(InvalidInput, match="must be whole numbers"):
+        factor_model().fold_in(ratings)
+
+
+def test_a_mixture_of_numbers_and_text_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="all whole numbers or all text"):
+        factor_model().fold_in({10: 3.0, "13": 2.0})
 
 
 @pytest.mark.parametrize("prior", [None, Prior(residual_variance=0.5, variances=(0.1, 0.2, 0.3))])

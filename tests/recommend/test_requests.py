@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.errors import InvalidInput, InvalidParameter
 from taciturn.recommend.requests import Recipient, Service
 from tests.release.helpers import write_small
 
@@ -30,8 +30,9 @@ def test_ids_have_the_type_of_the_release(release: Path) -> None:
     assert service.similar("100", 1)[0] == 100
     found = service.predict(Recipient(user="1"), "100")
     assert (found.user_id, found.item_id, found.deviation) == (1, 100, None)
-    with pytest.raises(InvalidParameter, match="whole numbers"):
-        service.similar("one")
+    for text in ("one", "0100", " 100", "1_00", "1" * 5000):
+        with pytest.raises(InvalidParameter, match="whole numbers"):
+            service.similar(text)
 
 
 def test_own_ratings_are_left_out_of_the_list(release: Path, tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_own_ratings_are_left_out_of_the_list(release: Path, tmp_path: Path) -> 
     assert notes == [f"1 of 2 items in {own} are not in the release"]
     assert 1 <= service.predict(Recipient(ratings=own), "101").rating <= 5
     own.write_text("item_id,rating\n99999,3\n")
-    with pytest.raises(InvalidDocument, match="none of the items"):
+    with pytest.raises(InvalidInput, match="none of the items"):
         service.recommend(Recipient(ratings=own))
 
 

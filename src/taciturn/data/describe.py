@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from taciturn._internal.ids import parse_id
 from taciturn.data.ratings import Ratings
-from taciturn.tables.ids import index_of, parse_id
+from taciturn.tables.ids import index_of
 
 
 def describe(

@@ -29,7 +29,7 @@ from taciturn.solvers.solver import Solver
 DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
 EPSILONS = (1.0, 5.0, 10.0)
 
-VERSION = 2
+VERSION = 3
 """Version of the computation in a cell. Cached results of other versions are ignored."""
 
 METRICS = {
@@ -276,7 +276,7 @@ def _facts(cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
 def _measured(document: Any) -> tuple[Accuracy, str]:
     """Accuracy and status of a cached cell."""
     groups = tuple(document["rmse_by_popularity"])
-    metrics = {name: document[name] for name in METRICS}
+    metrics = {name: document[name] for name in (*METRICS, "unknown_users", "unknown_items")}
     return Accuracy(rmse_by_popularity=groups, **metrics), str(document["status"])
 
 

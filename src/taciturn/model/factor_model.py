@@ -5,7 +5,7 @@ scale. The value before clipping is called a score. Nothing here needs the compi
 release can be read and verified without it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
+from taciturn._internal.ids import find_rows, id_series
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn, Id, assumed_prior, known_ratings, solve_profile
 from taciturn.model.profiles import Floats, Prior, Profiles, Rows
@@ -24,7 +25,8 @@ from taciturn.scale import Scale
 class FactorModel:
     """Profiles of users and items, and the parameters needed to predict from them.
 
-    Methods take row numbers; callers map ids to rows.
+    Methods take ids. Those whose names end in `_rows` take row numbers instead, and raise if a
+    number is out of range.
 
     Attributes
     ----------
@@ -79,6 +81,33 @@ class FactorModel:
         axes = (self.users, self.items)
         has_variances = all(axis is not None and axis.variances is not None for axis in axes)
         return self.residual_variance is not None and has_variances
+
+    def predict(self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series) -> Floats:
+        """Predicted ratings of (user, item) pairs of ids, clipped to the scale.
+
+        Raises and names the first id that the model does not have.
+        """
+        return self.predict_rows(*self.rows_of_pairs(users, items))
+
+    def rows_of_pairs(
+        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """User rows and item rows of pairs of ids; raises and names the first unknown id."""
+        if len(users) != len(items):
+            raise InvalidParameter(
+                "users and items must have equal lengths: one item for each user"
+            )
+        return self.rows_of_users(users), self.rows_of_items(items)
+
+    def rows_of_users(self, ids: Sequence[Id] | pl.Series) -> npt.NDArray[np.int64]:
+        """Row of each user id; raises and names the first unknown one."""
+        hint = "fold in a new user from their own ratings with --ratings FILE or fold_in"
+        return _known_rows(ids, self.user_profiles, "user", hint)
+
+    def rows_of_items(self, ids: Sequence[Id] | pl.Series) -> npt.NDArray[np.int64]:
+        """Row of each item id; raises and names the first unknown one."""
+        hint = "an item without a profile cannot be scored"
+        return _known_rows(ids, self.item_profiles, "item", hint)
 
     def score_rows(self, users: Rows, items: Rows) -> Floats:
         """Scores of pairs of rows, not clipped, in the precision of the factors."""
@@ -135,28 +164,44 @@ class FactorModel:
 
         Reads the user's ratings without noise: the result is private to that user, must not be
         published and is not covered by any certificate. Solves the ridge regression in
-        docs/reference/release-format.md. Items without a profile are ignored.
+        docs/reference/release-format.md. Items without a profile are ignored and listed in the
+        result; raises if no item has one.
 
         Parameters
         ----------
         ratings
-            Ratings by item id, on the scale.
+            Ratings by item id, on the scale. Ids are converted to the type of the model's ids, so
+            the keys of a JSON object may be passed as they are.
         regularization
             Multiplier of the prior's diagonal. If the model has no prior, user factors are assumed
             to have the same variances as item factors.
         """
         regularization = validate.positive("regularization", regularization, "1 is usual")
         items = self.item_profiles
-        rows, values = known_ratings(ratings, items, self.scale)
+        known = known_ratings(ratings, items, self.scale)
         prior = self.prior or assumed_prior(items, self.scale)
-        residuals = values - self.mean - items.biases[rows]
-        return solve_profile(residuals, items.factors[rows], prior, regularization)
+        residuals = known.values - self.mean - items.biases[known.rows]
+        folded = solve_profile(residuals, items.factors[known.rows], prior, regularization)
+        return replace(folded, unknown_items=known.unknown)
 
 
 def _present(profiles: Profiles | None, role: str) -> Profiles:
     if profiles is None:
         raise InvalidParameter(f"this model has no {role} profiles")
     return profiles
+
+
+def _known_rows(
+    ids: Sequence[Id] | pl.Series, profiles: Profiles, role: str, hint: str
+) -> npt.NDArray[np.int64]:
+    """Row of each id; raises and names the first unknown one."""
+    series = id_series(ids)
+    rows = find_rows(series, profiles.ids, "this list")
+    missing = np.flatnonzero(rows < 0)
+    if missing.size:
+        name = validate.shown(series[int(missing[0])])
+        raise InvalidParameter(f"there is no {role} {name} in the release; {hint}")
+    return rows
 
 
 def _check_rows(rows: Rows, profiles: Profiles, role: str) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from taciturn._internal import validate
+from taciturn._internal.ids import find_rows, id_series
 from taciturn.errors import InvalidParameter
 from taciturn.model import assumptions
 from taciturn.model.profiles import Floats, Prior, Profiles
@@ -17,16 +18,30 @@ Id = int | str
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FoldedIn:
-    """A user's bias and factors. Private to the user: an exact function of their ratings."""
+    """A user's bias and factors. Private to the user: an exact function of their ratings.
+
+    `unknown_items` are the rated items that the model does not have; the profile ignores them.
+    """
 
     bias: float
     factors: npt.NDArray[np.float32]
+    unknown_items: tuple[Id, ...] = ()
 
 
-def known_ratings(
-    ratings: Mapping[Id, float], items: Profiles, scale: Scale
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Item rows and values of a user's ratings; items without a profile are ignored."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KnownRatings:
+    """Rows and values of a user's ratings of items in the model, and the ids of the others."""
+
+    rows: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+    unknown: tuple[Id, ...]
+
+
+def known_ratings(ratings: Mapping[Id, float], items: Profiles, scale: Scale) -> KnownRatings:
+    """Match a user's ratings to items by id. Raises if no rated item is in the model.
+
+    Ids are converted to the type of the model's ids: the keys of JSON objects are always text.
+    """
     if not isinstance(ratings, Mapping):
         raise InvalidParameter("ratings must map item ids to values, such as {318: 5.0}")
     for value in ratings.values():
@@ -34,10 +49,20 @@ def known_ratings(
             raise InvalidParameter(
                 f"ratings must be between {scale.low:g} and {scale.high:g}, the scale of the model"
             )
-    places = {identifier: place for place, identifier in enumerate(items.ids.to_list())}
-    known = {item: float(value) for item, value in ratings.items() if item in places}
-    rows = np.array([places[item] for item in known], dtype=np.int64)
-    return rows, np.array(list(known.values()), dtype=np.float64)
+    ids = list(ratings)
+    rows = find_rows(id_series(ids), items.ids, "the ratings")
+    is_known = rows >= 0
+    if not is_known.any():
+        example = f", such as {items.ids[0]!r}" if len(items) else ""
+        raise InvalidParameter(
+            f"none of the items in the ratings are in the release; rate at least one of its "
+            f"items, by its id{example}"
+        )
+    return KnownRatings(
+        rows=rows[is_known],
+        values=np.array(list(ratings.values()), dtype=np.float64)[is_known],
+        unknown=tuple(ids[place] for place in np.flatnonzero(~is_known)),
+    )
 
 
 def solve_profile(
@@ -47,8 +72,6 @@ def solve_profile(
     width = factors.shape[1]
     if len(prior.variances) != 1 + width:
         raise InvalidParameter(f"the prior must have {1 + width} variances, that of the bias first")
-    if residuals.size == 0:
-        return FoldedIn(bias=0.0, factors=np.zeros(width, dtype=np.float32))
     design = np.column_stack([np.ones(residuals.size), factors.astype(np.float64)])
     ridge = prior.residual_variance / np.array(prior.variances)
     system = design.T @ design + regularization * np.diag(ridge)

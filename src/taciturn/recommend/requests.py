@@ -6,14 +6,14 @@ from pathlib import Path
 
 import polars as pl
 
-from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn._internal.ids import parse_id
+from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn, Id
 from taciturn.recommend.serve import Recommendation, Recommender
 from taciturn.recommend.tables import own_ratings, read_items
 from taciturn.release.read import load_release
 from taciturn.release.sign import PublicKey
 from taciturn.tables.columns import column_of
-from taciturn.tables.ids import parse_id
 from taciturn.tables.names import ITEM, USER
 from taciturn.tables.whole import id_column, read_table
 
@@ -129,13 +129,11 @@ class Service:
     def _folded(self, path: Path) -> tuple[dict[Id, float], FoldedIn]:
         """Ratings of a user outside the release, and the profile folded in from them."""
         own = own_ratings(path, self.item_ids)
-        known = set(self.item_ids.to_list()) & own.keys()
-        if not known:
-            raise InvalidDocument(f"none of the items in {path} are in the release")
-        if len(known) < len(own):
-            left = len(own) - len(known)
-            self._note(f"{left} of {len(own)} items in {path} are not in the release")
-        return own, self._recommender.fold_in(own)
+        folded = self._recommender.fold_in(own)
+        if folded.unknown_items:
+            count = len(folded.unknown_items)
+            self._note(f"{count} of {len(own)} items in {path} are not in the release")
+        return own, folded
 
 
 def _excluded(path: Path, user: Id) -> pl.DataFrame:

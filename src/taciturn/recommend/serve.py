@@ -9,12 +9,12 @@ import polars as pl
 
 from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
+from taciturn._internal.ids import find_rows, id_series
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.fold_in import FoldedIn, Id
 from taciturn.model.profiles import Profiles
 from taciturn.model.top_k import ItemIndex
-from taciturn.recommend.tables import same_type
 from taciturn.release.bundle import Release
 
 
@@ -81,7 +81,7 @@ class Recommender:
         """
         table = self._user_profiles()
         # A user may be listed twice; exclusions apply to both.
-        rows, places = np.unique(_rows(_series(users), table.ids, "user"), return_inverse=True)
+        rows, places = np.unique(self._model.rows_of_users(users), return_inverse=True)
         excluded = self._excluded(table.ids.gather(rows), exclude)
         items, scores = self._best(self._model, rows, count, *excluded)
         rows, items, scores = rows[places], items[places], scores[places]
@@ -107,7 +107,7 @@ class Recommender:
     ) -> list[Recommendation]:
         """Best items for a profile that is not in the release, such as one from `fold_in`."""
         model = self._model.with_user(bias, factors)
-        known = _places(_series(exclude), self._items.ids)
+        known = find_rows(id_series(exclude), self._items.ids, "this list")
         columns = np.unique(known[known >= 0]).astype(np.int32)
         starts = np.array([0, len(columns)], dtype=np.int64)
         items, scores = self._best(model, np.zeros(1, dtype=np.int64), count, starts, columns)
@@ -120,6 +120,10 @@ class Recommender:
     def fold_in(self, ratings: Mapping[Id, float]) -> FoldedIn:
         """Profile of a user who is not in the release, from ratings by item id.
 
+        Ids are converted to the type of the release's ids: the keys of a JSON object may be passed
+        as they are. Items that are not in the release are listed in `unknown_items` of the result;
+        raises if no item is.
+
         Reads that user's ratings without noise, so run it on a trusted server or on the user's own
         device. The result is private to that user.
         """
@@ -128,15 +132,16 @@ class Recommender:
 
     def predict_profile(self, bias: float, factors: npt.NDArray[np.float32], item: Id) -> float:
         """Predicted rating of an item for a profile from `fold_in`, clipped to the scale."""
-        place = _rows(_series([item]), self._items.ids, "item")
+        place = self._model.rows_of_items([item])
         model = self._model.with_user(bias, factors)
         return float(model.predict_rows(np.zeros(1, dtype=np.int64), place)[0])
 
     def predict(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
     ) -> npt.NDArray[np.float32]:
-        """Predicted ratings of (user, item) pairs, clipped to the scale."""
-        return self._model.predict_rows(*self._pairs(users, items))
+        """Predicted ratings of (user, item) pairs of ids, clipped to the scale."""
+        self._user_profiles()
+        return self._model.predict(users, items)
 
     def standard_deviations(
         self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
@@ -145,7 +150,8 @@ class Recommender:
 
         Raises if the user or item profiles have no variances.
         """
-        return self._model.standard_deviation_rows(*self._pairs(users, items))
+        self._user_profiles()
+        return self._model.standard_deviation_rows(*self._model.rows_of_pairs(users, items))
 
     @property
     def has_variances(self) -> bool:
@@ -158,7 +164,7 @@ class Recommender:
             raise InvalidParameter(
                 "the profiles in this release have no factors, so items cannot be compared"
             )
-        (place,) = _rows(_series([item]), self._items.ids, "item")
+        (place,) = self._model.rows_of_items([item])
         norms = np.linalg.norm(self._items.factors, axis=1)
         unit = self._items.factors / np.where(norms > 0, norms, 1)[:, None]
         cosines = unit @ unit[place]
@@ -172,18 +178,6 @@ class Recommender:
             )
             for rank, other in enumerate(order, start=1)
         ]
-
-    def _pairs(
-        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """User rows and item rows of pairs of ids."""
-        table = self._user_profiles()
-        if len(users) != len(items):
-            raise InvalidParameter(
-                "users and items must have equal lengths: one item for each user"
-            )
-        rows = _rows(_series(users), table.ids, "user")
-        return rows, _rows(_series(items), self._items.ids, "item")
 
     def _best(
         self,
@@ -223,8 +217,8 @@ class Recommender:
                 raise InvalidParameter("exclude must have the columns user_id and item_id")
         pairs = pl.DataFrame(
             {
-                "user": _places(exclude["user_id"], users),
-                "item": _places(exclude["item_id"], self._items.ids),
+                "user": find_rows(exclude["user_id"], users, "this list"),
+                "item": find_rows(exclude["item_id"], self._items.ids, "this list"),
             }
         )
         pairs = (
@@ -235,41 +229,3 @@ class Recommender:
         counts = np.bincount(pairs["user"].to_numpy(), minlength=len(users))
         starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return starts, pairs["item"].to_numpy().astype(np.int32)
-
-
-def _series(ids: Sequence[Id] | pl.Series) -> pl.Series:
-    if isinstance(ids, str):
-        raise InvalidParameter("pass ids as a list, even a single id")
-    try:
-        return ids if isinstance(ids, pl.Series) else pl.Series(list(ids))
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        raise InvalidParameter("ids must be all whole numbers or all text") from None
-
-
-def _places(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:
-    """Row of each id in a table, −1 if it is missing."""
-    check_fork()
-    if len(ids) == 0:
-        return np.empty(0, dtype=np.int64)
-    known = table.to_frame("id").with_columns(place=pl.Series(np.arange(len(table))))
-    wanted = same_type(ids, table, "this list").alias("id")
-    found = wanted.to_frame().join(
-        known.unique("id", keep="first"), on="id", how="left", maintain_order="left"
-    )
-    return found["place"].fill_null(-1).to_numpy()
-
-
-def _rows(ids: pl.Series, table: pl.Series, role: str) -> npt.NDArray[np.int64]:
-    """Row of each id in a table; raises and names the first missing id."""
-    places = _places(ids, table)
-    missing = np.flatnonzero(places < 0)
-    if missing.size:
-        hint = (
-            "; fold in a new user from their own ratings with --ratings FILE or Recommender.fold_in"
-            if role == "user"
-            else "; an item without a profile cannot be scored"
-        )
-        raise InvalidParameter(
-            f"there is no {role} {validate.shown(ids[int(missing[0])])} in the release{hint}"
-        )
-    return places

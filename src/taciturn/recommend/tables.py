@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from taciturn._internal.ids import same_type
 from taciturn.errors import InvalidDocument
 from taciturn.model.profiles import Profiles
 from taciturn.release.tables import profiles_from_frame
@@ -81,25 +82,6 @@ def _from_array(path: Path, ids: str | Path | None, width: int) -> Profiles:
         }
     )
     return profiles_from_frame(frame, "item_id", str(path), width=width)
-
-
-def same_type(ids: pl.Series, like: pl.Series, source: str) -> pl.Series:
-    """Ids cast to the type of the ids in `like`, so that they can be compared.
-
-    Ids that cannot be cast become null.
-    """
-    if ids.dtype == like.dtype:
-        return ids
-    if like.dtype.is_integer() and not (ids.dtype.is_integer() or ids.dtype == pl.String):
-        raise InvalidDocument(f"the ids in {source} must be whole numbers, as in the release")
-    if like.dtype == pl.String and not (ids.dtype.is_integer() or ids.dtype == pl.Null):
-        raise InvalidDocument(f"the ids in {source} must be text, as in the release")
-    if like.dtype.is_integer() and ids.dtype == pl.String:
-        known = ids.cast(like.dtype, strict=False)
-        if known.null_count() > ids.null_count():
-            raise InvalidDocument(f"the ids in {source} must be whole numbers, as in the release")
-        return known
-    return ids.cast(like.dtype, strict=False)
 
 
 def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:

@@ -24,7 +24,8 @@ from taciturn.mechanisms.noise import NoiseSource
 from taciturn.mechanisms.query import BoundedQuery, Released
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.model.factor_model import FactorModel
-from taciturn.model.profiles import Profiles
+from taciturn.model.fold_in import Id
+from taciturn.model.profiles import Floats, Profiles
 from taciturn.queries.executor import RatingQuery
 from taciturn.scale import Scale
 
@@ -308,6 +309,10 @@ class Fit:
     def __repr__(self) -> str:
         # Fields are long, and some are private.
         return f"Fit(solver={self.solver!r}, status={self.ledger.status.value!r})"
+
+    def predict(self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series) -> Floats:
+        """Predicted ratings of (user, item) pairs of ids, by `owner_model`: for the owner only."""
+        return self.owner_model.predict(users, items)
 
     @property
     def owner_model(self) -> FactorModel:

@@ -101,16 +101,6 @@ class IdIndex:
         return indices
 
 
-def parse_id(text: str, ids: pl.Series) -> int | str:
-    """Convert an id given as text, such as on the command line, to the type of `ids`."""
-    if not ids.dtype.is_integer():
-        return text
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidParameter(f"ids must be whole numbers here, got {text!r}") from None
-
-
 def index_of(role: str, identifier: int | str, ids: pl.Series) -> int:
     """Index of an id. Raises if it is unknown."""
     if isinstance(identifier, str) != ids.dtype.is_integer():

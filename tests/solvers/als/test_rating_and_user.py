@@ -203,7 +203,7 @@ def fit() -> Fit:
 
 
 def test_folding_in_gives_the_profiles_of_training(fit: Fit) -> None:
-    """For users with few, many or no ratings."""
+    """For users with few or many ratings."""
     ratings = random_ratings(1, users=60, items=30, density=0.4)
     assert fit.model.users is None and fit.private_users is not None and fit.model.items is not None
     frame = ratings.to_frame()
@@ -213,8 +213,6 @@ def test_folding_in_gives_the_profiles_of_training(fit: Fit) -> None:
         found = fit.model.fold_in(own)
         assert found.bias == pytest.approx(float(fit.private_users.biases[row]), abs=1e-4)
         assert np.allclose(found.factors, fit.private_users.factors[row], atol=1e-4)
-    nothing = fit.model.fold_in({})
-    assert nothing.bias == 0 and not nothing.factors.any()
 
 
 def test_a_release_of_items_serves_users_who_fold_in(fit: Fit, tmp_path: Path) -> None:
