@@ -11,7 +11,17 @@ from benchmarks.report import Section, machine, write
 SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "peers")
 """Benchmarks run by default; about 15 minutes once other libraries are installed."""
 
-LONG = ("accounting", "accuracy", "coverage", "profiles", "stopping", "scaling", "where", "whole")
+LONG = (
+    "accounting",
+    "accuracy",
+    "coverage",
+    "profiles",
+    "small",
+    "stopping",
+    "scaling",
+    "where",
+    "whole",
+)
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -163,8 +163,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
         counts = [each.counts.astype(float) for each in (pattern.by_item, pattern.by_user)]
         sums, noise = (state.item_sums, state.user_sums), (state.item_noise, state.user_noise)
         total = counts[0].sum()
-        # Both tables have the same total. The one with fewer rows has less noise.
-        mean = float(np.clip(sums[0].sum() / total, facts.scale.low, facts.scale.high))
+        mean = self._mean(sums, noise, total)
         residual, prior = (
             assumptions.in_rating_units(each, facts.scale) ** 2
             for each in (
@@ -182,6 +181,21 @@ class BiasAlgorithm(Algorithm[BiasState]):
             explained = counts[own] * mean + patterns[own] @ biases[other]
             biases[own] = (sums[own] - explained) / (counts[own] + added[own])
         return replace(state, mean=mean, items=biases[0], users=biases[1])
+
+    def _mean(self, sums: tuple[Vector, Vector], noise: tuple[float, float], total: float) -> float:
+        """Posterior mean of the mean rating, whose prior is about the middle of the scale.
+
+        Both tables have the same total, each with its own noise.
+        """
+        scale = self._facts.scale
+        middle = (scale.low + scale.high) / 2
+        precision = 1 / assumptions.in_rating_units(assumptions.MEAN, scale) ** 2
+        seen = 0.0
+        for table, each in zip(sums, noise, strict=True):
+            weight = total**2 / max(each**2 * table.size, 1e-12)
+            precision += weight
+            seen += weight * (float(table.sum()) / total - middle)
+        return float(np.clip(middle + seen / precision, scale.low, scale.high))
 
     def model(self, state: BiasState) -> FactorModel:
         """Released model: profiles without factors."""

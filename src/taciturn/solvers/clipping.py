@@ -14,6 +14,9 @@ from taciturn.queries.features import NORM
 _BASE, _SLOPE = 0.8, 0.15
 """Clipping threshold in residual standard deviations: _BASE + _SLOPE · μ."""
 
+_DRIFT = 0.5
+"""Standard deviation of the change of a residual variance in one step, relative to it."""
+
 _FINE = 2 * sampler.SIGMA_MIN / NORM
 """Minimum clipping threshold in grid steps, for sensitivity/noise = 1."""
 
@@ -58,10 +61,14 @@ class ClipRule:
         steps = round(math.ldexp(self.multiplier * standard_deviation, -grid.exponent))
         return min(_core.ERROR_MAX, max(1, math.ceil(_FINE * ratio), steps))
 
-    def updated_standard_deviation(self, before: float, mean_square: float) -> float:
+    def updated_standard_deviation(self, before: float, mean_square: float, noise: float) -> float:
         """Residual standard deviation from a noisy mean square of clipped residuals.
 
-        It increases by at most a quarter and decreases by at most a fifth per step.
+        `noise` is the standard deviation of the mean square's noise: the larger it is, the closer
+        the result stays to the previous value. It increases by at most a quarter and decreases by
+        at most a fifth per step.
         """
-        found = math.sqrt(max(mean_square, 1e-6) / self.mean_square)
-        return min(max(found, 0.8 * before), 1.25 * before)
+        drift = (_DRIFT * before**2) ** 2
+        weight = drift / (drift + (noise / self.mean_square) ** 2)
+        found = before**2 + weight * (mean_square / self.mean_square - before**2)
+        return min(max(math.sqrt(max(found, 1e-6)), 0.8 * before), 1.25 * before)

@@ -193,14 +193,38 @@ def levels_for(ratio: float) -> int:
     return int(min(LEVELS_MAX, 2 ** math.ceil(math.log2(max(_LEVELS_MIN, 4096 * ratio)))))
 
 
-def mean_and_unit(totals: Vector, count: float, grid: ValueGrid) -> tuple[float, float]:
+@dataclass(frozen=True)
+class NoisyCount:
+    """Number of ratings or users, estimated from a noisy count, and its noise."""
+
+    value: float
+    noise: float
+
+    def ratio(self, total: float, noise: float, *, centre: float, standard_deviation: float) -> float:
+        """Posterior mean of total / count, whose prior has this mean and standard deviation.
+
+        `noise` is the standard deviation of the total's noise. Where noise dominates, little but
+        the prior is left.
+        """
+        count = max(self.value, 1.0)
+        seen = count * (total - count * centre)
+        return centre + seen / (count**2 + self.noise**2 + (noise / standard_deviation) ** 2)
+
+
+def mean_and_unit(
+    totals: Vector, noise: float, count: NoisyCount, grid: ValueGrid
+) -> tuple[float, float]:
     """Mean and rating scale factor from noisy sums of ratings and of their squares.
 
-    `totals` are divided by the largest value of the grid. The factor is the standard deviation of
-    the ratings divided by its assumed value on a scale of width 4, within bounds.
+    `totals` are divided by the largest value of the grid, and `noise` is the standard deviation of
+    their noise. The factor is the standard deviation of the ratings divided by its assumed value on
+    a scale of width 4, within bounds.
     """
     largest = max(abs(grid.lowest), abs(grid.highest)) * math.ldexp(1.0, grid.exponent)
-    mean, square = (float(total) / max(1.0, count) for total in totals)
+    half = WIDTH / 2
+    usual = (assumptions.RATING**2 + assumptions.MEAN**2) / half**2
+    mean = count.ratio(float(totals[0]), noise, centre=0.0, standard_deviation=assumptions.MEAN / half)
+    square = count.ratio(float(totals[1]), noise, centre=usual, standard_deviation=usual / 2)
     mean = min(max(mean, -1.0), 1.0)
     standard_deviation = math.sqrt(max(square - mean**2, 0.0))
     believed = min(max(standard_deviation, assumptions.RATING_MIN), 1.0)

@@ -26,6 +26,7 @@ from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
     DescentSteps,
+    NoisyCount,
     Vector,
     levels_for,
     mean_and_unit,
@@ -141,13 +142,13 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             step - 1, state, (by_user / attenuation, by_item / attenuation), noise
         )
         total = max(1.0, float(state.item_counts.sum()))
-        mean_square = float(squares[0, 0]) / total / state.rating_unit**2
-        return replace(
-            after,
-            standard_deviation=self._clip.updated_standard_deviation(
-                state.standard_deviation, mean_square
-            ),
+        divisor = total * state.rating_unit**2
+        standard_deviation = self._clip.updated_standard_deviation(
+            state.standard_deviation,
+            float(squares[0, 0]) / divisor,
+            released.noise_scales[2] / divisor,
         )
+        return replace(after, standard_deviation=standard_deviation)
 
     def _begun(self, state: RatingState, released: Released) -> RatingState:
         """State after the counts, mean and rating scale factor are released; sets the rank."""
@@ -156,7 +157,8 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             for place in (0, 1)
         )
         grid = self._view.grid
-        mean, unit = mean_and_unit(released.tables[2][0], float(items.sum()), grid)
+        total = _total_count(released)
+        mean, unit = mean_and_unit(released.tables[2][0], released.noise_scales[2], total, grid)
         after = replace(state, user_counts=users, item_counts=items, mean=mean, rating_unit=unit)
         if not self._is_rank_free:
             return after
@@ -174,3 +176,12 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
 
     def _mean_at(self, state: RatingState) -> float:
         return state.mean
+
+
+def _total_count(released: Released) -> NoisyCount:
+    """Number of ratings, from the table of counts whose sum has less noise."""
+    table, noise = min(
+        zip(released.tables[:2], released.noise_scales[:2], strict=True),
+        key=lambda each: each[1] ** 2 * len(each[0]),
+    )
+    return NoisyCount(float(table.sum()), noise * math.sqrt(len(table)))

@@ -28,6 +28,7 @@ from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
     DescentSteps,
+    NoisyCount,
     Rows,
     Vector,
     centred_grid,
@@ -175,9 +176,10 @@ class UserAlgorithm(Algorithm[UserState]):
             centre=prior_means(state.items, state.weights),
             weight=self._weight(state),
         )
-        mean_square = float(squares[0, 0]) / users / unit**2
         standard_deviation = self._clip.updated_standard_deviation(
-            state.standard_deviation, mean_square
+            state.standard_deviation,
+            float(squares[0, 0]) / users / unit**2,
+            released.noise_scales[2] / users / unit**2,
         )
         after = replace(state, items=items, standard_deviation=standard_deviation)
         if step > steps.averaged_from:
@@ -187,8 +189,10 @@ class UserAlgorithm(Algorithm[UserState]):
     def _begun(self, state: UserState, released: Released) -> UserState:
         """State after weights, number of users, mean and rating scale factor are released."""
         weights, totals = released.tables
-        users = max(1.0, float(totals[0, 0]))
-        mean, unit = mean_and_unit(totals[0, 1:], users, self._view.grid)
+        noise = released.noise_scales[1]
+        count = NoisyCount(float(totals[0, 0]), noise)
+        users = max(1.0, count.value)
+        mean, unit = mean_and_unit(totals[0, 1:], noise, count, self._view.grid)
         counts = shrunk_counts(weights[:, 0], released.noise_scales[0])
         after = replace(state, weights=counts, users=users, mean=mean, rating_unit=unit)
         if not self._is_rank_free:
