@@ -193,6 +193,14 @@ def levels_for(ratio: float) -> int:
     return int(min(LEVELS_MAX, 2 ** math.ceil(math.log2(max(_LEVELS_MIN, 4096 * ratio)))))
 
 
+def shrunk(observed: float, noise: float, deviation: float) -> float:
+    """Posterior mean of a number with a Gaussian prior about 0, observed with Gaussian noise.
+
+    `noise` and `deviation` are standard deviations, of the noise and of the prior.
+    """
+    return observed * deviation**2 / (deviation**2 + noise**2)
+
+
 @dataclass(frozen=True)
 class NoisyCount:
     """Number of ratings or users, estimated from a noisy count, and its noise."""

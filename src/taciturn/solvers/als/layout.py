@@ -83,6 +83,7 @@ class Layout:
             mean=0.0,
             variance=assumptions.WIDTH**2 / 12,
             shift=0.0,
+            shift_noise=0.0,
             offset=0.0,
             start=of_users.normal(size=(users, self.factors)),
             users=self._initial_axis(Axis.USERS, assumptions.ALS_USER_FACTOR),

@@ -22,6 +22,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.extent import Extent, ideal_mu
 from taciturn.mechanisms.grid import FeatureGrid
 from taciturn.mechanisms.query import BoundedQuery, Released
+from taciturn.model import assumptions
 from taciturn.model.assumptions import WIDTH
 from taciturn.model.factor_model import FactorModel
 from taciturn.queries.residuals import (
@@ -48,6 +49,7 @@ from taciturn.solvers.contract import (
     Seeds,
     Step,
 )
+from taciturn.solvers.descent import shrunk
 from taciturn.solvers.entry import PATTERN_FEATURES
 
 ROUNDS = 8
@@ -61,6 +63,12 @@ _BIAS_SHARE, _TOTAL_SHARE = 0.08, 0.0005
 
 _NARROWEST = 0.05
 """Minimum standard deviation of residuals."""
+
+_DRIFT = 0.5
+"""Standard deviation of the change of the residual variance between two totals, relative to it."""
+
+_OFFSET = 0.1
+"""Standard deviation of the offset that clipping adds to residuals."""
 
 RANGE_MAX = 1e6
 """Maximum width of a scale for which a release can store variances."""
@@ -273,7 +281,12 @@ class ValueAlgorithm(Algorithm[ValueState]):
             return self._with_total(_total(move), state, released)
         state = self._with_sums(move.what, state, released)
         if step == 0:
-            mean = state.items.sums[:, 0].sum() / layout.total
+            sums, noise = state.items.sums[:, 0], math.sqrt(state.items.noise[0])
+            mean = shrunk(
+                float(sums.sum()) / layout.total,
+                noise * math.sqrt(sums.size) / layout.total,
+                assumptions.MEAN,
+            )
             state = replace(state, mean=float(np.clip(mean, -WIDTH / 2, WIDTH / 2)))
         # In the first rounds twice: the second inference uses the prior learnt by the first.
         for _ in range(2 if move.round <= 1 else 1):
@@ -310,16 +323,23 @@ class ValueAlgorithm(Algorithm[ValueState]):
     def _with_total(self, total: Total, state: ValueState, released: Released) -> ValueState:
         """State with the released total: variance, mean or clipping offset of residuals."""
         layout = self._layout
-        mean = float(released.tables[0][0, 0]) / layout.unit**total.power / layout.total
+        divisor = layout.unit**total.power * layout.total
+        mean, noise = float(released.tables[0][0, 0]) / divisor, released.noise_scales[0] / divisor
         if total is Total.SQUARES:
-            return replace(state, variance=float(np.clip(mean, _NARROWEST**2, WIDTH**2)))
+            change = shrunk(mean - state.variance, noise, _DRIFT * state.variance)
+            variance = float(np.clip(state.variance + change, _NARROWEST**2, WIDTH**2))
+            return replace(state, variance=variance)
         if total is Total.ALL:
-            return replace(state, shift=float(np.clip(mean, -WIDTH, WIDTH)))
+            return replace(state, shift=float(np.clip(mean, -WIDTH, WIDTH)), shift_noise=noise)
         steps = released.spec.residuals.threshold
         threshold, slope = steps * layout.step, 1.0
         if steps < layout.grid.range:
             slope = attenuation(threshold, state.variance)
-        offset = float(np.clip(mean, -threshold, threshold)) - slope * state.shift
+        offset = shrunk(
+            float(np.clip(mean, -threshold, threshold)) - slope * state.shift,
+            math.hypot(noise, slope * state.shift_noise),
+            _OFFSET,
+        )
         return replace(state, offset=offset)
 
     def model(self, state: ValueState) -> FactorModel:

@@ -67,8 +67,8 @@ class ValueState:
     ----------
     mean
         Mean rating relative to the middle of the scale.
-    variance, shift
-        Variance and mean of residuals.
+    variance, shift, shift_noise
+        Variance and mean of residuals, and the standard deviation of the mean's noise.
     offset
         Mean of clipped residuals that the attenuated mean residual does not explain.
     start
@@ -80,6 +80,7 @@ class ValueState:
     mean: float
     variance: float
     shift: float
+    shift_noise: float
     offset: float
     start: Rows
     users: AxisState
