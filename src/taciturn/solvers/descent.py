@@ -208,7 +208,9 @@ class NoisyCount:
     value: float
     noise: float
 
-    def ratio(self, total: float, noise: float, *, centre: float, standard_deviation: float) -> float:
+    def ratio(
+        self, total: float, noise: float, *, centre: float, standard_deviation: float
+    ) -> float:
         """Posterior mean of total / count, whose prior has this mean and standard deviation.
 
         `noise` is the standard deviation of the total's noise. Where noise dominates, little but
@@ -231,7 +233,9 @@ def mean_and_unit(
     largest = max(abs(grid.lowest), abs(grid.highest)) * math.ldexp(1.0, grid.exponent)
     half = WIDTH / 2
     usual = (assumptions.RATING**2 + assumptions.MEAN**2) / half**2
-    mean = count.ratio(float(totals[0]), noise, centre=0.0, standard_deviation=assumptions.MEAN / half)
+    mean = count.ratio(
+        float(totals[0]), noise, centre=0.0, standard_deviation=assumptions.MEAN / half
+    )
     square = count.ratio(float(totals[1]), noise, centre=usual, standard_deviation=usual / 2)
     mean = min(max(mean, -1.0), 1.0)
     standard_deviation = math.sqrt(max(square - mean**2, 0.0))
