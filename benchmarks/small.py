@@ -1,9 +1,10 @@
 """Small data and small budgets: `als` and `bias` against saying nothing.
 
-Synthetic ratings, 100 to 100,000 of them, dense (half of all pairs) and sparse (three for each user),
-with budgets from ε = 0.01 to 20 under every unit. Errors are measured on 20,000 fresh ratings from
-the same source. `to_middle` is the mean over seeds of RMSE / RMSE of the middle of the scale, `to_bias`
-that of `als` to `bias`, each with its one-sided 95 % upper confidence bound.
+Synthetic ratings, 100 to 100,000 of them, dense (half of all pairs) and sparse (three for each
+user), with budgets from ε = 0.01 to 20 under every unit. Errors are measured on 20,000 fresh
+ratings from the same source. `to_middle` is the mean over seeds of the RMSE divided by that of the
+middle of the scale, `to_bias` that of `als` divided by that of `bias`, each with its one-sided 95 %
+upper confidence bound.
 """
 
 import math
@@ -20,7 +21,7 @@ from benchmarks.report import Bar
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.accounting.budget import Budget
 from taciturn.data import load
-from taciturn.data.id_lists import with_universe
+from taciturn.data.id_lists import with_id_lists
 from taciturn.data.ratings import Ratings
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
@@ -102,7 +103,7 @@ class Source:
         )
         ratings = load(frame, scale="1:5:1")
         lists = {"users": range(self.users), "items": range(self.items)}
-        return with_universe(ratings, **lists)
+        return with_id_lists(ratings, **lists)
 
 
 def measure(task: Task) -> dict[str, float]:
