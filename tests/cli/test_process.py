@@ -116,11 +116,25 @@ def test_an_interrupted_import_is_one_line(module: str) -> None:
     assert (result.returncode, result.stderr) == (INTERRUPTED, b"error: interrupted\n")
 
 
+# A line on stdout when the handler of interrupts is in place.
+SAYS_READY = """
+import os, sys
+from taciturn.cli import main
+
+class Ready:
+    def find_spec(self, name, path=None, target=None):
+        if name == "taciturn.cli.streams":
+            os.write(1, b"ready\\n")
+
+sys.meta_path.insert(0, Ready())
+main()
+"""
+
+
 @pytest.mark.parametrize("delay", [0.0, 0.03, 0.1, 0.3, 0.6])
 def test_an_interrupt_at_any_moment_is_one_line(delay: float) -> None:
-    code = "from taciturn.cli import main; print(flush=True); main()"
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *"data info synthetic:10m".split()],
+        [sys.executable, "-c", SAYS_READY, *"data info synthetic:10m".split()],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -27,13 +27,14 @@ def _run(arguments: list[str] | None) -> int:
     import signal
 
     from taciturn.cli.interrupts import raise_outside_imports
+
+    # A process whose parent ignores interrupts, such as a shell's background job, ignores them too.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, raise_outside_imports)
     from taciturn.cli.streams import replace_streams
     from taciturn.errors import OutputError
 
     output = replace_streams()
-    # A process whose parent ignores interrupts, such as a shell's background job, ignores them too.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, raise_outside_imports)
     from taciturn.cli.app import run
 
     code = run(arguments)

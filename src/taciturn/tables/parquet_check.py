@@ -27,6 +27,7 @@ _HEADER_FIRST, _HEADER_MAX = 2**8, 2**24
 
 _TYPE, _WIDTH, _REPETITION, _CHILDREN = 1, 2, 3, 5
 _SCHEMA = {_TYPE: None, _WIDTH: None, _REPETITION: None, _CHILDREN: None}
+# Field 1 is the path of another file with the column, which is refused as it is no number.
 _CHUNK = {1: None, 4: None, 5: None, 6: None, 7: None}
 _COLUMN = {1: None, 4: None, 5: None, 6: None, 7: None, 9: None, 10: None, 11: None, 14: None}
 _GROUP = {1: [_CHUNK | {3: _COLUMN}], 2: None, 3: None}
@@ -87,36 +88,36 @@ def _check_file(file: io.FileIO, limit: ExpansionLimit) -> None:
     rows = unpacked = 0
     pages = _Pages(file, size - 8 - length)
     for group in groups:
-        count = _count(group, 3)
+        count = group.get(3, 0)
         rows += count
         chunks = group.get(1, [])
         _require(len(chunks) == len(leaves), "a row group lacks columns")
         for leaf, chunk in zip(leaves, chunks, strict=True):
             unpacked += pages.check(leaf, chunk, count)
             limit.check(unpacked)
-    _require(rows == _count(footer, 3), "the rows of its row groups do not add up")
+    _require(rows == footer.get(3, 0), "the rows of its row groups do not add up")
 
 
 def _leaves(schema: list[dict[int, Any]]) -> list[_Leaf]:
     """Columns of a schema, which lists a tree depth first."""
     _require(0 < len(schema) <= _SCHEMA_MAX, "its schema is empty or too long")
     found: list[_Leaf] = []
-    open_nodes = [(_count(schema[0], _CHILDREN), True, True)]
+    open_nodes = [(schema[0].get(_CHILDREN, 0), True, True)]
     for element in schema[1:]:
         while open_nodes and open_nodes[-1][0] == 0:
             open_nodes.pop()
         _require(bool(open_nodes), "its schema is not a tree")
         left, is_flat, is_full = open_nodes[-1]
         open_nodes[-1] = (left - 1, is_flat, is_full)
-        repetition = _count(element, _REPETITION)
+        repetition = element.get(_REPETITION, 0)
         _require(repetition <= _REPEATED, "its schema has an unknown repetition")
         is_flat, is_full = is_flat and repetition != _REPEATED, is_full and repetition == _REQUIRED
         if element.get(_CHILDREN):
-            open_nodes.append((_count(element, _CHILDREN), is_flat, is_full))
+            open_nodes.append((element.get(_CHILDREN, 0), is_flat, is_full))
             continue
-        kind = _count(element, _TYPE)
+        kind = element.get(_TYPE, 0)
         _require(kind in _TYPES, "its schema has an unknown type")
-        width = _count(element, _WIDTH) if kind == _FIXED else _WIDTHS.get(kind, 0)
+        width = element.get(_WIDTH, 0) if kind == _FIXED else _WIDTHS.get(kind, 0)
         found.append(_Leaf(kind, width, is_flat, is_full))
     _require(all(left == 0 for left, _, _ in open_nodes), "its schema is not a tree")
     return found
@@ -130,19 +131,18 @@ class _Pages:
 
     def check(self, leaf: _Leaf, chunk: dict[int, Any], rows: int) -> int:
         """Size of a column chunk in memory, in bytes. Raises unless its pages are sound."""
-        _require(1 not in chunk, "a column is in another file")
         for offset, length in ((4, 5), (6, 7)):  # indexes of pages and of their statistics
             self._require_inside(chunk.get(offset, 4), chunk.get(length, 0))
         column = chunk.get(3) or {}
-        _require(_count(column, 1) == leaf.kind, "a column is not of the type in the schema")
-        _require(_count(column, 4) in _CODECS, "a column has an unknown compression")
-        values, size = _count(column, 5), _count(column, 7)
+        _require(column.get(1, 0) == leaf.kind, "a column is not of the type in the schema")
+        _require(column.get(4, 0) in _CODECS, "a column has an unknown compression")
+        values, size = column.get(5, 0), column.get(7, 0)
         if leaf.is_flat:
             _require(values == rows, "a column has more or fewer values than rows")
         if size == 0 and values == 0:
             return 0
         # The first page is a dictionary, if there is one; 0 stands for none.
-        first = min(filter(None, (_count(column, 9), _count(column, 11))), default=0)
+        first = min(filter(None, (column.get(9, 0), column.get(11, 0))), default=0)
         self._require_inside(first, size)
         for offset in (10, 14):
             self._require_inside(column.get(offset, 4), 0)
@@ -150,16 +150,16 @@ class _Pages:
         position, end = first, first + size
         while position < end:
             header, page = self._header(position, end)
-            is_dictionary = _count(header, 1) == _DICTIONARY_PAGE
+            is_dictionary = header.get(1, 0) == _DICTIONARY_PAGE
             _require(not is_dictionary or position == first, "a dictionary is not the first page")
-            total += _check_page(header, leaf, is_packed=_count(column, 4) != 0)
+            total += _check_page(header, leaf, is_packed=column.get(4, 0) != 0)
             _require(total <= values, "pages have more values than their column")
-            unpacked += _count(header, 2)
-            position = page + _count(header, 3)
+            unpacked += header.get(2, 0)
+            position = page + header.get(3, 0)
             _require(position <= end, "a page is longer than its column")
         _require(total == values, "pages have fewer values than their column")
         # Runs of equal values take almost no bytes in a page.
-        return max(unpacked, values * max(leaf.width, 1))
+        return max(unpacked, int(values) * max(leaf.width, 1))
 
     def _require_inside(self, offset: int, size: int) -> None:
         is_inside = offset >= 4 and size >= 0 and offset + size <= self._end
@@ -181,35 +181,27 @@ class _Pages:
 
 def _check_page(header: dict[int, Any], leaf: _Leaf, *, is_packed: bool) -> int:
     """Number of values in a data page, 0 for other pages. Raises unless its header is sound."""
-    kind, unpacked, packed = _count(header, 1), _count(header, 2), _count(header, 3)
+    kind, unpacked, packed = header.get(1, 0), header.get(2, 0), header.get(3, 0)
     _require(is_packed or unpacked == packed, "the size of a page is wrong")
     if kind == _INDEX_PAGE:
         return 0
     names = {_DATA_PAGE: 5, _DICTIONARY_PAGE: 7, _DATA_PAGE_2: 8}
     _require(kind in names, "a page has an unknown type")
     data = header.get(names[kind]) or {}
-    values, encoding = _count(data, 1), _count(data, 4 if kind == _DATA_PAGE_2 else 2)
+    values, encoding = data.get(1, 0), data.get(4 if kind == _DATA_PAGE_2 else 2, 0)
     _require(encoding in _ENCODINGS, "a page has an unknown encoding")
     is_dictionary = kind == _DICTIONARY_PAGE
     levels = 0
     if kind == _DATA_PAGE_2:
-        levels = _count(data, 5) + _count(data, 6)
+        levels = data.get(5, 0) + data.get(6, 0)
         _require(levels <= min(unpacked, packed), "the levels of a page are too long")
-        _require(_count(data, 2) <= values, "a page has more missing values than values")
-        rows = _count(data, 3)
+        _require(data.get(2, 0) <= values, "a page has more missing values than values")
+        rows = data.get(3, 0)
         _require(rows <= values and (not leaf.is_flat or rows == values), "a page has wrong rows")
     if is_dictionary or (encoding == _PLAIN and leaf.is_full):
         present = values * leaf.width if leaf.width else -(-values // 8)
         _require(present <= unpacked - levels, "a page has more values than bytes for them")
     return 0 if is_dictionary else values
-
-
-def _count(fields: dict[int, Any], number: int) -> int:
-    """Non-negative integer in a field; 0 if it is missing."""
-    found = fields.get(number, 0)
-    if not isinstance(found, int) or found < 0:
-        raise Damaged("a number is negative or missing")
-    return found
 
 
 def _read(file: io.FileIO, position: int, size: int) -> bytes:

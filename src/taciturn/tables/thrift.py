@@ -11,11 +11,11 @@ _TRUE, _FALSE, _INT8, _INT16, _INT32, _INT64, _DOUBLE, _BINARY = range(1, 9)
 _LIST, _SET, _MAP, _STRUCT = range(9, 13)
 
 _DEPTH = 16
-"""Maximum nesting of structs and lists. Parquet's own has 7."""
+"""Maximum nesting of structs and lists. Parquet's own is 7."""
 
 Fields = Mapping[int, Any]
-"""Fields to read, by number: None for a number, boolean or bytes, a `Fields` for a struct, and a
-list with one of these for a list."""
+"""Fields to read, by number: None for an integer, which must not be negative, a `Fields` for a
+struct, and a list with one `Fields` for a list of structs. All other fields are skipped."""
 
 
 class Damaged(Exception):
@@ -34,94 +34,103 @@ class Reader:
 
     def struct(self, fields: Fields, depth: int = 0) -> dict[int, Any]:
         """Wanted fields of a struct, by number."""
+        try:
+            return self._struct(fields, depth)
+        except IndexError:
+            raise CutShort from None
+
+    def _struct(self, fields: Fields, depth: int) -> dict[int, Any]:
+        # Integers and bytes are decoded in place: a large file has very many.
+        found: dict[int, Any] = {}
+        content, position, number = self.content, self.position, 0
         if depth > _DEPTH:
             raise Damaged("values are nested too deeply")
-        found: dict[int, Any] = {}
-        number = 0
-        while head := self._byte():
-            code, step = head & 0x0F, head >> 4
-            number = number + step if step else self._signed()
-            if number in fields:
-                found[number] = self._value(code, fields[number], depth)
+        while head := content[position]:
+            position += 1
+            code = head & 0x0F
+            if head > 0x0F:
+                number += head >> 4
             else:
-                self._skip(code, depth)
+                raw, position = _varint(content, position)
+                number = raw >> 1 ^ -(raw & 1)
+            if _INT16 <= code <= _INT64:
+                raw, position = _varint(content, position)
+                if number in fields:
+                    found[number] = _natural(raw, fields[number])
+            elif number in fields:
+                self.position = position
+                found[number] = self._nested(code, fields[number], depth + 1)
+                position = self.position
+            elif code == _BINARY:
+                size, position = _varint(content, position)
+                position += size
+            elif code not in (_TRUE, _FALSE):
+                self.position = position
+                self._skip(code, depth + 1)
+                position = self.position
+        self.position = position + 1
         return found
 
-    def _value(self, code: int, fields: Any, depth: int) -> Any:
-        if isinstance(fields, list):
-            return self._list(code, fields[0], depth)
-        if fields is not None:
-            if code != _STRUCT:
-                raise Damaged("a field has the wrong type")
-            return self.struct(fields, depth + 1)
-        if code in (_TRUE, _FALSE):
-            return code == _TRUE
-        if code in (_INT16, _INT32, _INT64):
-            return self._signed()
-        if code == _INT8:
-            return self._byte()
-        if code == _BINARY:
-            return self._bytes(self._unsigned())
+    def _nested(self, code: int, fields: Any, depth: int) -> Any:
+        """Struct, or list of structs."""
+        if code == _STRUCT and isinstance(fields, Mapping):
+            return self._struct(fields, depth)
+        if code == _LIST and isinstance(fields, list):
+            count, kind = self._list_head()
+            if count == 0 or kind == _STRUCT:
+                return [self._struct(fields[0], depth) for _ in range(count)]
         raise Damaged("a field has the wrong type")
-
-    def _list(self, code: int, fields: Any, depth: int) -> list[Any]:
-        if code != _LIST:
-            raise Damaged("a field has the wrong type")
-        count, kind = self._list_head()
-        return [self._value(kind, fields, depth + 1) for _ in range(count)]
 
     def _list_head(self) -> tuple[int, int]:
         """Number of elements, each of which has at least one byte, and their type."""
-        head = self._byte()
-        count = head >> 4 if head >> 4 != 15 else self._unsigned()
+        head, self.position = self.content[self.position], self.position + 1
+        count = head >> 4
+        if count == 15:
+            count, self.position = _varint(self.content, self.position)
         if count > len(self.content) - self.position:
             raise CutShort
         return count, head & 0x0F
 
-    def _skip(self, code: int, depth: int, *, in_list: bool = False) -> None:
-        if code in (_TRUE, _FALSE):
-            self.position += in_list
-        elif code == _INT8:
+    def _skip(self, code: int, depth: int) -> None:
+        """Skip a field, other than a boolean, or an element of a list."""
+        if code in (_TRUE, _FALSE, _INT8):
             self.position += 1
-        elif code in (_INT16, _INT32, _INT64):
-            self._unsigned()
+        elif _INT16 <= code <= _INT64:
+            _, self.position = _varint(self.content, self.position)
         elif code == _DOUBLE:
             self.position += 8
         elif code == _BINARY:
-            self._bytes(self._unsigned())
+            size, position = _varint(self.content, self.position)
+            self.position = position + size
         elif code == _STRUCT:
-            self.struct({}, depth + 1)
-        elif code in (_LIST, _SET):
-            if depth > _DEPTH:
-                raise Damaged("values are nested too deeply")
+            self._struct({}, depth)
+        elif code in (_LIST, _SET) and depth <= _DEPTH:
             count, kind = self._list_head()
             for _ in range(count):
-                self._skip(kind, depth + 1, in_list=True)
-        else:  # a map, which Parquet has none of
+                self._skip(kind, depth + 1)
+        else:  # a map, which Parquet does not use, or no type at all
             raise Damaged("a field has an unknown type")
 
-    def _byte(self) -> int:
-        if self.position >= len(self.content):
-            raise CutShort
-        self.position += 1
-        return self.content[self.position - 1]
 
-    def _bytes(self, size: int) -> bytes:
-        begin, self.position = self.position, self.position + size
-        if self.position > len(self.content):
-            raise CutShort
-        return self.content[begin : self.position]
+def _natural(raw: int, fields: Any) -> int:
+    """Integer that is not negative, whose lowest bit is the sign."""
+    if fields is not None:
+        raise Damaged("a field has the wrong type")
+    if raw & 1:
+        raise Damaged("a number is negative")
+    return raw >> 1
 
-    def _unsigned(self) -> int:
-        """Integer of at most 64 bits, seven to a byte, the lowest first."""
-        number = 0
-        for shift in range(0, 64, 7):
-            byte = self._byte()
-            number |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return number
-        raise Damaged("a number has too many bytes")
 
-    def _signed(self) -> int:
-        number = self._unsigned()
-        return number >> 1 ^ -(number & 1)
+def _varint(content: bytes, position: int) -> tuple[int, int]:
+    """Integer of at most 64 bits, seven to a byte, the lowest first, and the position behind it."""
+    byte = content[position]
+    if byte < 0x80:
+        return byte, position + 1
+    number = byte & 0x7F
+    for shift in range(7, 64, 7):
+        position += 1
+        byte = content[position]
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, position + 1
+    raise Damaged("a number has too many bytes")
