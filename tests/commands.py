@@ -19,6 +19,14 @@ MAIN = (sys.executable, "-c", "from taciturn.cli import main; main()")
 Finished = subprocess.CompletedProcess[str]
 
 
+DATA_CACHES = {
+    "taciturn.reproduction.cells": ("data_digest",),
+    "taciturn.reproduction.leak": ("_ratings", "_neighbours"),
+    "taciturn.reproduction.runner": ("_ratings",),
+}
+"""Functions that remember a dataset by its name for as long as the process lives."""
+
+
 def call(
     *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Finished:
@@ -27,6 +35,9 @@ def call(
     Warnings are printed as in a process of its own. Tests of signals, closed streams, the encoding
     of the terminal and imports need `in_process`.
     """
+    for module, names in DATA_CACHES.items():
+        for name in names if module in sys.modules else ():
+            getattr(sys.modules[module], name).cache_clear()
     words = [str(argument) for argument in arguments]
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with (

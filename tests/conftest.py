@@ -1,12 +1,16 @@
 """Settings and fixtures shared by all tests."""
 
 import os
+import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
 from tests import commands
 
 settings.register_profile("taciturn", deadline=None, derandomize="CI" in os.environ)
@@ -34,6 +38,31 @@ def real_set(monkeypatch: pytest.MonkeyPatch, run_cache: Path) -> Callable[[str]
         return file
 
     return find
+
+
+ARCHIVES = {
+    "ml-100k": "ml-100k.zip",
+    "ml-1m": "ml-1m.zip",
+    "netflix:paper": "netflix-slice.parquet",
+}
+"""Files of the real data that ratings are read from."""
+
+
+@cache
+def _read(source: str, folder: str) -> Ratings:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*official archive")
+        return load(source)
+
+
+@pytest.fixture
+def real_ratings(real_set: Callable[[str], Path]) -> Callable[[str], Ratings]:
+    """Real ratings, read once in each process of a test run."""
+
+    def read(source: str) -> Ratings:
+        return _read(source, str(real_set(ARCHIVES[source]).parent))
+
+    return read
 
 
 @pytest.fixture

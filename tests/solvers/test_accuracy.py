@@ -1,11 +1,11 @@
 """Held-out errors on fixed seeds are below stated maxima, on synthetic and on real ratings."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from taciturn.accounting.budget import Budget
-from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import Split, random_split
 from taciturn.data.synthetic import synthetic_ratings
@@ -28,10 +28,8 @@ def synthetic() -> Split:
 
 
 @pytest.fixture
-def movielens(real_set: Any) -> Split:
-    real_set("ml-1m.zip")
-    ratings: Ratings = load("ml-1m")
-    return random_split(ratings, 0.1, seed=11)
+def movielens(real_ratings: Callable[[str], Ratings]) -> Split:
+    return random_split(real_ratings("ml-1m"), 0.1, seed=11)
 
 
 def test_solvers_rank_as_expected_on_synthetic_ratings(synthetic: Split) -> None:
@@ -67,11 +65,11 @@ def test_als_is_accurate_on_movielens(movielens: Split, epsilon: float, most: fl
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*official archive")
 @pytest.mark.parametrize(("epsilon", "margin"), [(0.5, 0.01), (2, 0.01), (20, 0.02)])
-def test_als_beats_the_other_solvers(real_set: Any, epsilon: float, margin: float) -> None:
-    real_set("ml-100k.zip")
-    split = random_split(load("ml-100k"), 0.1, seed=11)
+def test_als_beats_the_other_solvers(
+    real_ratings: Callable[[str], Ratings], epsilon: float, margin: float
+) -> None:
+    split = random_split(real_ratings("ml-100k"), 0.1, seed=11)
     best = error("als", split, epsilon)
     for other in ("bias", "gradient", "input-perturbation"):
         assert best < error(other, split, epsilon) - margin

@@ -329,11 +329,10 @@ def test_no_rating_makes_the_profile_of_a_user_unsolvable(scale: str) -> None:
     ],
 )
 def test_errors_on_movielens_are_below_their_maxima(
-    unit: Unit, maxima: dict[float, float], real_set: Any
+    unit: Unit, maxima: dict[float, float], real_ratings: Callable[[str], Ratings]
 ) -> None:
     """One split each; margin of about four standard deviations of the error between splits."""
-    real_set("ml-1m.zip")
-    train, test = random_split(load("ml-1m"), 0.1, 21)
+    train, test = random_split(real_ratings("ml-1m"), 0.1, 21)
     for epsilon, most in maxima.items():
         budget = Budget.from_epsilon(epsilon, 1e-5)
         fit = AlsSolver(unit=unit).fit(train, budget, Session(seed=21))

@@ -1,5 +1,6 @@
 """`als` under unit `value`: accuracy, uncertainty, pattern features and refused input."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -55,9 +56,8 @@ def synthetic() -> Split:
 
 
 @pytest.fixture
-def movielens(real_set: Any) -> Split:
-    real_set("ml-100k.zip")
-    return random_split(load("ml-100k"), 0.1, seed=5)
+def movielens(real_ratings: Callable[[str], Ratings]) -> Split:
+    return random_split(real_ratings("ml-100k"), 0.1, seed=5)
 
 
 @pytest.mark.slow
