@@ -186,7 +186,13 @@ def test_plain_words_say_what_is_protected_and_what_is_not(unit: Unit) -> None:
     facts = unit.facts
     for sentence in (facts.relation, facts.protects, *facts.not_protected):
         assert sentence in text
-    for phrase in ("compose", "held-out error", "arithmetic", "honestly kept", "false-positive"):
+    for phrase in (
+        "compose",
+        "held-out error",
+        "follow from its ledger",
+        "ledger is honest",
+        "false-positive",
+    ):
         assert phrase in text
 
 

@@ -96,7 +96,7 @@ def test_bad_events_are_refused(change: dict[str, Any]) -> None:
 
 def test_a_ledger_has_one_unit() -> None:
     ledger = Ledger([ITEMS])
-    with pytest.raises(InvalidParameter, match="one ledger for each unit"):
+    with pytest.raises(InvalidParameter, match="each unit separately"):
         ledger.append(replace(ITEMS, unit=Unit.USER))
     assert ledger.events == (ITEMS,)
 

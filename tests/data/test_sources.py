@@ -170,7 +170,7 @@ def test_policies_apply_to_named_sets(data_folder: Path) -> None:
     [{"scale": "1:5"}, {"columns": "user=a"}, {"separator": ","}, {"header": False}],
 )
 def test_named_sets_refuse_options_they_define_themselves(option: dict[str, Any]) -> None:
-    with pytest.raises(InvalidParameter, match="has its own"):
+    with pytest.raises(InvalidParameter, match="defines its own"):
         load("synthetic:10k", **option)
     with pytest.raises(InvalidParameter, match="no timestamps"):
         load("synthetic:10k", timestamps=True)

@@ -107,14 +107,14 @@ def test_the_card_has_the_guarantee_and_a_recipe_that_runs(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("solver", "words"),
-    [("gradient", "no exact statistic"), ("paper", "no bound is known"), ("non-private", "exact")],
+    [("gradient", "has noise"), ("paper", "no bound is known"), ("non-private", "exact")],
 )
 def test_the_card_describes_the_contents_of_the_files(
     tmp_path: Path, solver: str, words: str
 ) -> None:
     write_small(tmp_path / "r", solver)
     card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
-    assert words in card and ("no exact statistic" in card) is (solver == "gradient")
+    assert words in card and ("protected data has noise" in card) is (solver == "gradient")
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_unknown_users_out_is_refused(tmp_path: Path) -> None:
             BUDGET,
             output=Outputs(release=tmp_path / "r", users_out="all"),
         )
-    with pytest.raises(InvalidParameter, match="go together"):
+    with pytest.raises(InvalidParameter, match="must be passed together"):
         train(
             random_ratings(),
             small_solver("bias"),

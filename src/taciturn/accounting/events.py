@@ -181,7 +181,7 @@ class ExactRelease:
         _check_common(self)
 
 
-EXACT = "ratings without noise, or exact sums of them"
+EXACT = "exact ratings, or exact sums of ratings"
 """Purpose of the exact release that a solver without privacy records."""
 
 OBSERVED = "exact sums, shown to the audit that observed the run"

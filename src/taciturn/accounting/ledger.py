@@ -91,8 +91,8 @@ class Ledger:
             raise InvalidParameter(f"a ledger records events, got {validate.shown(event)}")
         if self._events and event.unit != self.unit:
             raise InvalidParameter(
-                f"an event under unit {event.unit} does not compose with a ledger under unit "
-                f"{self.unit}; keep one ledger for each unit"
+                f"unit {event.unit} does not compose with unit {self.unit}; compose the releases "
+                "of each unit separately"
             )
         self._events.append(event)
 

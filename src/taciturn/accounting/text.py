@@ -10,7 +10,8 @@ from dataclasses import dataclass
 TITLE = "Privacy certificate: {status}"
 
 STATUS = {
-    "proven": "Every release in the ledger has a proven bound and secure noise.",
+    "proven": "Everything released that depends on protected data has a proven bound and secure "
+    "noise.",
     "claimed": "The numbers are a published claim without a valid proof. Do not rely on them.",
     "void": "Generated with test noise, which anyone can reproduce: there is no guarantee. "
     "The numbers are those that secure noise would have given.",
@@ -31,7 +32,7 @@ PROTECTED = "{heading}: {protects} (unit `{unit}`)."
 NEIGHBOURS = "Two datasets are neighbours when {relation}."
 STATEMENT = "epsilon = {epsilon} at delta = {delta!r}; mu = {mu}."
 
-ATTACKER = "For an attacker who knows everything else and tries to tell two neighbours apart:"
+ATTACKER = "For an attacker who knows two neighbouring datasets and guesses which one was used:"
 ATTACKER_LINE = "at a false-positive rate of {false}%, the true-positive rate is at most {true}%"
 
 CURVE = "The same guarantee at other values of delta:"
@@ -46,15 +47,15 @@ GROUP_LINE = "k = {size}: mu = {mu}, epsilon = {epsilon}"
 GROUP_LINE_UNBOUNDED = "k = {size}: mu = {mu}, no guarantee"
 
 NOT_PROTECTED = "What unit `{unit}` does not protect:"
-PATTERN = "statistics of the rating pattern that are published exactly: {purpose}"
+PATTERN = "published exactly, without noise: {purpose}"
 
 NOTES = (
     "Releases of the same data compose: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
     "`taciturn budget compose` computes the total cost of several releases.",
-    "Composition requires noise scales, or a cap on their total cost, fixed in advance, also "
-    "across runs. It does not cover scales chosen freely after seeing an earlier release. A run "
-    "that stops early because of its own outputs has cost its full cap, not only the releases it "
-    "made.",
+    "The total holds only if all noise scales, or a cap on their total cost, were fixed in "
+    "advance. This applies across runs too: scales chosen freely after seeing an earlier release "
+    "are not covered. A run with a cap costs its full cap, even if its own outputs make "
+    "it stop early.",
     "Training several times and keeping the run with the best held-out error is not covered, "
     "because the choice itself depends on private data. Record every run, or choose without "
     "looking at private data.",
@@ -62,19 +63,17 @@ NOTES = (
     "Merging, filtering users or items by count and dropping rows happen before the guarantee "
     "applies: it covers a change of one rating, not of one raw row.",
     "Secure noise comes from the AES-256 cipher with a key from the operating system, so the "
-    "guarantee is as strong as that cipher. Epsilon and delta include the sampler's own error and "
-    "a bound on the advantage in telling the cipher's keystream from uniform bits.",
+    "guarantee is as strong as that cipher. Epsilon and delta include the error of the sampler. "
+    "Delta also includes a bound on how well anyone can distinguish the cipher's output from "
+    "random bits.",
     "The guarantee holds against anyone who sees this release, whatever else they know. "
     "It does not cover anything else that the data owner discloses.",
 )
 
-PROVES = (
-    "Checking a certificate proves its arithmetic: the ledger it carries, if true, gives these "
-    "numbers and this status."
-)
+PROVES = "Checking a certificate proves that its numbers and its status follow from its ledger."
 DOES_NOT_PROVE = (
-    "It does not prove that the ledger was honestly kept: that every release was recorded, with "
-    "the noise and the bound it states. That depends on whoever ran the training."
+    "It does not prove that the ledger is honest: that it lists every release, and that each had "
+    "the noise and the bound recorded for it. That depends on whoever ran the training."
 )
 
 
@@ -91,7 +90,7 @@ class UnitFacts:
     member: str
 
 
-_SEVERAL_RATINGS = "several ratings of one user together, beyond what the group lines state"
+_SEVERAL_RATINGS = "several ratings of one user together: the lines for groups apply to them"
 _SHARED_PATTERNS = (
     "what can be inferred about a user from patterns that hold without that user's data"
 )

@@ -155,7 +155,7 @@ class _Compared:
             words = f"a table differs by {self._worst:.6g} times the recorded sensitivity"
         elif not self._is_narrow:
             words = "more entries of a table differ than recorded"
-        words += " along the same transcript"
+        words += ", given the same transcript"
         differing = ", ".join(sorted(self._others))
         return [
             Finding(

@@ -101,7 +101,8 @@ def choose_canaries(
     validate.positive_integer("canaries", most, "1,000 are usual")
     if unit is Unit.USER:
         raise InvalidParameter(
-            "--unit user can be audited with two-worlds only: users share the rows of items"
+            "--unit user can be audited with two-worlds only: canaries must not share items, and "
+            "users do"
         )
     if unit is Unit.RATING and (low, high) != (None, None):
         raise InvalidParameter(

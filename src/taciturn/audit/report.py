@@ -52,7 +52,7 @@ def rows(result: Result) -> list[Row]:
     claim = result.claim
     found: list[Row] = [
         ("claimed epsilon", _number(claim.epsilon), _claimed(result)),
-        ("claimed mu", _number(claim.mu), "the whole trade-off curve"),
+        ("claimed mu", _number(claim.mu), "parameter of the claimed trade-off curve"),
     ]
     if isinstance(result, Attack):
         return found + _attack_rows(result)
@@ -140,7 +140,11 @@ def _attack_rows(result: Attack) -> list[Row]:
             f"{error}; expected to be at most {result.true_positive_rate_bound:.4f} at a "
             "false-positive rate of 1%",
         ),
-        ("lower bound on mu", _number(result.lower_bound_mu), "between values, from all guesses"),
+        (
+            "lower bound on mu",
+            _number(result.lower_bound_mu),
+            "on the mu between values; from all guesses",
+        ),
         (
             "targets",
             f"{result.coins.size:,}",
@@ -228,8 +232,8 @@ def _measured(curve: _Curve) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.fl
 
 
 _READING = """<h2>How to read this page</h2>
-<p>An attacker guesses which of two neighbouring datasets a training used, and knows everything
-else. The datasets differ by one unit of the claim: the value of one rating, the presence of one
+<p>An attacker guesses which of two neighbouring datasets a run was trained on, and knows both of
+them. The datasets differ by one unit of the claim: the value of one rating, the presence of one
 rating, or the presence of one user. A false positive takes the first dataset for the second, a
 false negative the second for the first. The claim is a curve: for every false-positive rate, the
 lowest false-negative rate that any attacker can have. Its parameter is μ, and μ = 0 means that an

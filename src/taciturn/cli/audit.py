@@ -136,7 +136,7 @@ def shown_options(
             "--output",
             metavar="DIR",
             help="Output directory for an HTML page with the trade-off curve, a plot and JSON. "
-            "two-worlds also caches finished runs here; rerun the command to resume.",
+            "The command two-worlds also caches finished runs here and resumes if rerun.",
         ),
     ] = None,
     json: Json = False,
@@ -207,7 +207,7 @@ def two_worlds(
         f"({2 * plan.preparation:,} of them to choose the attack)"
     )
     try:
-        with iterations_bar("checks") as checks, cells_bar("trainings") as cells:
+        with iterations_bar("checks") as checks, cells_bar("runs") as cells:
             result = audit_two_worlds(
                 case, plan, folder=shown.folder, jobs=jobs, progress=cells, checking=checks
             )
@@ -231,16 +231,16 @@ def one_run(
     canaries: Annotated[int, count_option("Maximum number of canary ratings.")] = 1000,
     guesses: Annotated[
         int | None,
-        count_option("Number of coins that the attacker guesses. Default: chosen from the claim."),
+        count_option("Number of coins that the attacker guesses. Default: chosen from ε and δ."),
     ] = None,
     confidence: Confidence = 0.95,
     threads: Threads = None,
     shown: "Shown",
 ) -> None:
-    """Train once with many canary ratings, each flipped by a secure coin, and guess the coins.
+    """Train once with many canary ratings, each set by a secure coin flip, and guess the coins.
 
-    One training instead of thousands, for slow configurations. The bound is looser than that of
-    two-worlds.
+    For configurations that take long to train, because two-worlds trains thousands of times. The
+    bound is looser than with two-worlds.
     """
     from taciturn.audit.configuration import choose_targets
     from taciturn.audit.one_run import audit_one_run
@@ -271,7 +271,9 @@ def attack_release(
         ),
     ] = None,
     targets: Annotated[int, count_option("Maximum number of target ratings.")] = 1000,
-    shadows: Annotated[int, count_option("Pairs of shadow trainings that the attacker runs.")] = 2,
+    shadows: Annotated[
+        int, count_option("Number of pairs of shadow models that the attacker trains.")
+    ] = 2,
     confidence: Confidence = 0.95,
     threads: Threads = None,
     shown: "Shown",
@@ -286,7 +288,7 @@ def attack_release(
     from taciturn.solvers.contract import Session
 
     target = choose_targets(configuration, ratings, targets, _values(values))
-    with iterations_bar("trainings") as steps:
+    with iterations_bar("training") as steps:
         session = Session(threads=threads)
         result = attack(
             *target, shadows=shadows, confidence=confidence, session=session, progress=steps

@@ -73,7 +73,10 @@ def compose(
     ] = None,
     count: Annotated[
         list[int] | None,
-        count_option("Number of releases with that noise, once per multiplier. Default: 1 each."),
+        count_option(
+            "Number of releases with this noise; one --count for each --noise-multiplier. "
+            "Default: 1."
+        ),
     ] = None,
     delta: Delta = 1e-5,
     plot: Plot = None,
@@ -81,8 +84,8 @@ def compose(
 ) -> None:
     """Compose several releases and compute their total privacy cost.
 
-    Pass either noise multipliers with counts, or releases of the same data. Composition requires
-    noise scales, or a cap on their total cost, fixed in advance.
+    Pass either noise multipliers with counts, or releases of the same data. The total
+    holds only if all noise scales, or a cap on their total cost, were fixed in advance.
     """
     from taciturn.errors import InvalidParameter
 

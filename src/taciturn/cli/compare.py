@@ -65,7 +65,7 @@ def compare(
     """Train several solvers at several budgets and compare their errors on held-out ratings.
 
     All solvers use the same splits. The errors are exact functions of private data, so they are
-    owner-only, and no guarantee covers choosing a solver by them.
+    owner-only, and no guarantee covers using them to choose a solver.
     """
     from taciturn._internal import validate
     from taciturn._internal.optional import require
@@ -88,7 +88,7 @@ def compare(
         note(f"left out because they support unit value only: {', '.join(left_out)}")
     ratings = read(source, reading)
     try:
-        with cells_bar("trainings") as cells:
+        with cells_bar("runs") as cells:
             comparison = run_comparison(
                 ratings, plan, source=source, folder=output, threads=threads, progress=cells
             )

@@ -43,8 +43,10 @@ def list_sets(json: Json = False) -> None:
     if json:
         emit_json({"sets": sets, "synthetic": presets})
         return
-    rows = [(str(s["name"]), "here" if s["here"] else "", str(s["about"])) for s in sets]
-    rows += [(str(p["name"]), "made", f"about {p['ratings']:,} synthetic ratings") for p in presets]
+    rows = [(str(s["name"]), "downloaded" if s["here"] else "", str(s["about"])) for s in sets]
+    rows += [
+        (str(p["name"]), "generated", f"about {p['ratings']:,} synthetic ratings") for p in presets
+    ]
     say(table(rows))
 
 

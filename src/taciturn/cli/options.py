@@ -64,8 +64,8 @@ Plot = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Plot ε against iterations for all accountants to this file (.png, .svg or .pdf). "
-        "Needs the extra `plots`.",
+        help="File for a plot of ε against the number of releases, with one line for each "
+        "accounting method (.png, .svg or .pdf). Needs the extra `plots`.",
     ),
 ]
 Threads = Annotated[int | None, count_option("Number of threads. Default: one for each processor.")]

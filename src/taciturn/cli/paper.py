@@ -39,7 +39,7 @@ Protocol = Annotated[
     ),
 ]
 Jobs = Annotated[
-    int | None, count_option("Number of parallel trainings. Default: one for each processor.")
+    int | None, count_option("Number of runs in parallel. Default: one for each processor.")
 ]
 
 
@@ -48,8 +48,8 @@ def settings_options(
     stop: Annotated[
         str,
         typer.Option(
-            help="When runs stop. paper: after the paper's number of iterations; rule: by the "
-            "stopping rule that comes closest to it."
+            help="When runs stop. paper: after the paper's number of iterations; rule: by a "
+            "stopping rule, the one whose numbers of iterations are closest to the paper's."
         ),
     ] = "paper",
     seeds: Annotated[
@@ -58,8 +58,8 @@ def settings_options(
     first_seed: Annotated[
         int | None,
         count_option(
-            "First public seed of the initial profiles. Default: 0, or in figures 1 and 4 seeds "
-            "whose error starts to fall when the paper's does."
+            "First public seed of the initial profiles. Default: 0; figures 1 and 4 use seeds for "
+            "which the error starts to fall at the same iteration as in the paper."
         ),
     ] = None,
     max_factors: Annotated[
@@ -91,11 +91,12 @@ def figure(
     jobs: Jobs = None,
     json: Json = False,
 ) -> None:
-    """Reproduce the experiments of figures and plot them with the paper's own points.
+    """Reproduce figures of the paper and plot the results beside the paper's own points.
 
-    Figures 1, 4, 7, … 25 use MovieLens-1M, 2, 5, … 26 a slice of the Netflix Prize, and 3, 6, … 27
-    anime. Figures 10-12 and 22-24 need no training; 16-18 measure times. On two processors, figure
-    4 takes two or three minutes and all figures take some hours.
+    Figures 1, 4, …, 25 use MovieLens-1M. Figures 2, 5, …, 26 use a slice of the Netflix Prize
+    data. Figures 3, 6, …, 27 use the anime dataset. Figures 10-12 and 22-24 need no training, and
+    figures 16-18 measure times. On two processors, figure 4 takes two or three minutes and all
+    figures take a few hours.
 
     Finished runs are cached (TACITURN_CACHE): rerun an interrupted command to resume, and figures
     share their runs. Errors are exact and come from public datasets.
@@ -126,8 +127,8 @@ def report(
 ) -> None:
     """Write report.html: all figures in DIR, their differences from the paper, and conclusions.
 
-    The page includes the results of taciturn paper leak in DIR. The options are those of taciturn
-    paper figure and apply to figures that are reproduced first.
+    The page includes the results of taciturn paper leak, if they are in DIR. If figure numbers are
+    given, these figures are reproduced first, with the options of taciturn paper figure.
     """
     from taciturn.reproduction.report import write_report
     from taciturn.reproduction.reproduce import read_reproduced
@@ -175,10 +176,11 @@ def leak(
 ) -> None:
     """Show that the paper's privacy theorem is false: the claimed privacy loss and the true one.
 
-    First comes the exact counterexample with four users, for the final profiles alone. Then one
-    real rating is changed and runs are simulated on both neighbouring datasets. The attacker knows
-    the initial profiles and sees the user profiles after every iteration, which the theorem's proof
-    covers. The same is measured for `gradient`. Takes some minutes.
+    The first part is an exact counterexample with four users; its attacker sees the final profiles
+    only. The second part changes one real rating and simulates runs on both neighbouring datasets.
+    Its attacker knows the initial profiles and sees the user profiles after every iteration; the
+    theorem's proof covers such an attacker. For comparison, the second part also attacks the solver
+    gradient. Takes a few minutes.
     """
     from taciturn._internal.files import prepare_folder
     from taciturn._internal.optional import require
@@ -265,7 +267,7 @@ def _run(
             note(f"figure {result.figure.number} is written")
 
     try:
-        with cells_bar("trainings") as cells, iterations_bar("times") as times:
+        with cells_bar("runs") as cells, iterations_bar("times") as times:
             return reproduce(
                 numbers,
                 output,
@@ -276,7 +278,7 @@ def _run(
                 written=written,
             )
     except KeyboardInterrupt:
-        note("interrupted; finished trainings are cached, rerun the command to resume")
+        note("interrupted; finished runs are cached, rerun the command to resume")
         raise
 
 

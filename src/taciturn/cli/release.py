@@ -42,12 +42,12 @@ def service_options(
         typer.Option(
             metavar="FILE",
             help="Your own item profiles: Parquet with item_id, profile and optionally bias, or "
-            ".npy. Default: those of the release.",
+            ".npy. Default: the item profiles of the release.",
         ),
     ] = None,
     item_ids: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Table with the item ids of the rows of an .npy file."),
+        typer.Option(metavar="FILE", help="Table of item ids, one for each row of the .npy file."),
     ] = None,
     public_key: PublicKeyOption = None,
 ) -> "Service":
@@ -89,7 +89,8 @@ def verify(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Fail unless the release is signed with this key. Default: any key, or none.",
+            help="Fail unless the release is signed with this key. Default: accept any valid "
+            "signature, or none.",
         ),
     ] = None,
     max_epsilon: Annotated[
@@ -124,7 +125,7 @@ def verify(
     from taciturn.errors import CheckFailed
     from taciturn.release.verify import verify_release
 
-    allowed = {Status.PROVEN} | {validate.choice("allow", each, Status) for each in allow or ()}
+    allowed = {Status.PROVEN} | {validate.choice("--allow", each, Status) for each in allow or ()}
     verdict = verify_release(
         release,
         allowed=frozenset(allowed),
@@ -237,7 +238,7 @@ def predict(
     recipient: "Recipient",
     json: Json = False,
 ) -> None:
-    """Predict a rating, clipped to the scale, with its standard deviation if the release has it."""
+    """Predict a rating, clipped to the scale, with ± its standard deviation if it is known."""
     found = service.predict(recipient, item)
     if json:
         document = asdict(found)
@@ -251,7 +252,7 @@ def predict(
 
 def export(
     release: ReleaseFolder,
-    to: Annotated[str, typer.Option(metavar="FORM", help="Format: parquet, npz or ann.")],
+    to: Annotated[str, typer.Option(metavar="FORM", help="Format: parquet, npz, or ann.")],
     output: Annotated[
         Path,
         typer.Option(
@@ -261,12 +262,15 @@ def export(
     public_key: PublicKeyOption = None,
     json: Json = False,
 ) -> None:
-    """Export a release to a format that other programs read; ann needs the extra `ann`."""
+    """Export a release to a format that other programs read.
+
+    ann is an index for approximate nearest neighbours and needs the extra `ann`.
+    """
     from taciturn._internal import validate
     from taciturn.recommend.export import Form, export_release
     from taciturn.release.read import load_release
 
-    form = validate.choice("to", to, Form)
+    form = validate.choice("--to", to, Form)
     facts = export_release(load_release(release, public_key), form, output)
     if json:
         emit_json({"output": str(output)} | facts)

@@ -42,8 +42,8 @@ def model_options(
             typer.Option(
                 "--no-pattern-features",
                 rich_help_panel=als_panel or panel,
-                help="Solver als, unit value: do not use features of the rating pattern, which "
-                "profiles would publish. Less accurate. Default: use them.",
+                help="Solver als, unit value: do not publish features of the rating pattern in "
+                "the profiles. Less accurate. Default: publish them.",
             ),
         ] = False,
     ) -> dict[str, Any]:
@@ -82,8 +82,11 @@ def _solvers() -> str:
 
     groups: dict[str, list[str]] = {}
     for name, entry in sorted(CATALOG.items(), key=lambda pair: not pair[1].supports_all_units):
-        kind = entry.status.value if entry.is_private else "no guarantee"
-        kind += ", any unit" if entry.supports_all_units else ""
+        kind = "no guarantee"
+        if entry.is_private:
+            kind = (
+                f"{entry.status.value}, {'any unit' if entry.supports_all_units else 'unit value'}"
+            )
         groups.setdefault(kind, []).append(name)
     return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in groups.items())
 

@@ -32,7 +32,7 @@ def solver_options(
     epsilon: Annotated[
         Number,
         number_option(
-            "Overall ε: the budget of the whole training. Required by private solvers, unless "
+            "Overall ε: the budget of the whole run. Required by private solvers, unless "
             "--epsilon-i is given."
         ),
     ] = None,
@@ -41,7 +41,7 @@ def solver_options(
         str,
         typer.Option(
             help="Privacy unit: value (the value of one rating), rating (also its existence) or "
-            "user (all ratings of a user; only items are released)."
+            "user (all ratings of a user; only item profiles are released)."
         ),
     ] = "value",
     solver: Annotated[str, typer.Option(help="Solver: one of {solvers}.")] = "als",
@@ -75,7 +75,8 @@ def solver_options(
     tau: Annotated[
         Number,
         number_option(
-            "Rating range that the noise is scaled for. Default: that of the scale.", panel=PAPER
+            "Rating range that the noise is calibrated to. Default: the range of --scale.",
+            panel=PAPER,
         ),
     ] = None,
     tolerance: Annotated[
@@ -144,8 +145,8 @@ def output_options(
     users_out: Annotated[
         str | None,
         typer.Option(
-            help="Users in the release: ids, pseudonyms (random) or none. Default: ids, "
-            "or none with --unit user, which allows nothing else."
+            help="Users in the release: ids, pseudonyms (random) or none. Default: ids. "
+            "With --unit user, only none is possible, and it is the default."
         ),
     ] = None,
     pseudonyms_out: Annotated[
@@ -211,9 +212,7 @@ def train(
     threads: Threads = None,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Resume an interrupted training with the same data and options."
-        ),
+        typer.Option("--resume", help="Resume an interrupted run with the same data and options."),
     ] = False,
     dry_run: Annotated[
         bool,
@@ -323,7 +322,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
     if certificate.epsilon is not None:
         rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))
         rows.append(("mu", _up(certificate.mu), "total Gaussian-DP parameter"))
-    rows.append(("time", duration(trained.seconds), "owner-only"))
+    rows.append(("time", duration(trained.seconds), "owner-only: depends on private data"))
     remark = "owner-only: exact, not for publication"
     rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]
     say(table(rows))

@@ -112,7 +112,8 @@ class ReadingOptions:
         """Raise if an option is set that a named set defines itself."""
         for name in ("columns", "header", "item_id_type", "scale", "separator"):
             if getattr(self, name) is not None:
-                raise InvalidParameter(f"{source} has its own {name}; leave it out")
+                option = "no-header" if name == "header" else name.replace("_", "-")
+                raise InvalidParameter(f"{source} defines its own {name}; leave out --{option}")
 
 
 def _scale(scale: object) -> Scale | None:

@@ -155,7 +155,7 @@ def _collect(pieces: Iterable[pl.DataFrame], scale: Scale, options: ReadingOptio
     if options.missing is Missing.ERROR and any(lacking.values()):
         role, count = max(lacking.items(), key=lambda pair: pair[1])
         raise InvalidDocument(
-            f"{count:,} rows have no {role}; complete them, or drop them with --missing drop"
+            f"rows without a {role}: {count:,}; complete them, or drop them with --missing drop"
         )
     if options.outside is Outside.ERROR and outside:
         raise InvalidDocument(
@@ -265,8 +265,8 @@ def _each_pair_once(
         return scale, table, when
     if duplicates is Duplicates.ERROR:
         raise InvalidDocument(
-            f"{int((~first).sum()):,} ratings repeat a (user, item) pair; pass --duplicates last "
-            "or --duplicates mean"
+            f"ratings that repeat a (user, item) pair: {int((~first).sum()):,}; pass --duplicates "
+            "last or --duplicates mean"
         )
     begins = np.flatnonzero(first)
     starts = np.concatenate([[0], np.cumsum(first, dtype=np.int64)])[table.starts]

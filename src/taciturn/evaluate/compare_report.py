@@ -8,8 +8,8 @@ from taciturn._internal.html import page, picture, table
 from taciturn.evaluate.compare import Comparison, Summary
 
 OWNER = (
-    "Exact errors on private ratings: owner-only. No guarantee covers choosing what to publish by "
-    "these errors."
+    "These errors are exact functions of private ratings: owner-only. No guarantee covers using "
+    "them to choose what to publish."
 )
 _HEAD = ("solver", "unit", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "recall@20")
 

@@ -48,7 +48,7 @@ class ItemIndex:
         Row r excludes the items columns[starts[r]:starts[r + 1]], sorted in ascending order. A
         score is the item bias plus the inner product.
         """
-        count = min(validate.positive_integer("count", count, "ten are usual"), self._count)
+        count = min(validate.positive_integer("count", count, "10 is usual"), self._count)
         items = np.empty((len(users), count), dtype=np.int32)
         scores = np.empty((len(users), count), dtype=np.float32)
         users = np.ascontiguousarray(users)

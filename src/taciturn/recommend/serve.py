@@ -169,7 +169,7 @@ class Recommender:
         unit = self._items.factors / np.where(norms > 0, norms, 1)[:, None]
         cosines = unit @ unit[place]
         cosines[place] = -np.inf
-        count = min(validate.positive_integer("count", count, "ten are usual"), len(unit) - 1)
+        count = min(validate.positive_integer("count", count, "10 is usual"), len(unit) - 1)
         # Ties go to the earlier item.
         order = np.lexsort((np.arange(len(unit)), -cosines))[:count]
         return [

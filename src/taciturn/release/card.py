@@ -15,7 +15,8 @@ _MEANING = {
 }
 
 _CONTENTS = {
-    Status.PROVEN: "These files contain no ratings and no exact statistics of ratings.",
+    Status.PROVEN: "These files contain no ratings. Everything in them that depends on protected "
+    "data has noise.",
     Status.CLAIMED: "These files contain no ratings, but they depend on ratings in ways for which "
     "no bound is known.",
     Status.VOID: "These files contain no ratings, but anyone who reproduces the noise can "
@@ -63,7 +64,8 @@ def _standard_deviations(model: FactorModel) -> list[str]:
 
 def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str:
     """Text of card.md. Everything in it is public."""
-    length = model.factor_count
+    factors = model.factor_count
+    coefficients = f"a bias and {factors} factors" if factors else "a bias and no factors"
     lines = [
         "# Recommender released with Taciturn",
         "",
@@ -74,14 +76,11 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         "|---|---|",
     ]
     if model.items is not None:
-        lines.append(
-            f"| `{ITEMS}` | {len(model.items):,} item profiles of length {length}, with biases |"
-        )
+        lines.append(f"| `{ITEMS}` | {len(model.items):,} item profiles: {coefficients} |")
     if model.users is not None:
         names = "random pseudonyms" if facts.user_ids == "pseudonyms" else "their ids"
         lines.append(
-            f"| `{USERS}` | {len(model.users):,} user profiles of length {length}, with biases, "
-            f"under {names} |"
+            f"| `{USERS}` | {len(model.users):,} user profiles: {coefficients}; under {names} |"
         )
     lines += [
         "| `certificate.json` | the guarantee, and the ledger from which it is computed |",

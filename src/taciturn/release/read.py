@@ -117,7 +117,7 @@ def check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -
     """Raise `CheckFailed` unless the signature is valid, if there is one or a key is given."""
     if bundle.SIGNATURE not in files:
         if public_key is None:
-            return "none: the release is not signed"
+            return "not signed, and no signature was required"
         raise CheckFailed("the release is not signed, and --public-key requires it")
     key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
     if public_key is not None:

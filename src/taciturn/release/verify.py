@@ -102,7 +102,7 @@ def verify_release(
     def contents() -> str:
         nonlocal release
         release = parse(path, files)
-        return "the guarantee follows from the ledger, and the tables match the facts"
+        return "the guarantee follows from the ledger, and the tables match the certificate"
 
     check("files", lambda: check_sums(files))
     if checks[0].passed:  # damaged files are not parsed

@@ -37,7 +37,7 @@ class UsersOut(StrEnum):
 
 NO_USERS = (
     "a release under unit user cannot contain users: a user profile is an exact function of one "
-    "user's ratings; pass --users-out none, and let users fold in"
+    "user's ratings; pass --users-out none, and recommend with --ratings"
 )
 
 

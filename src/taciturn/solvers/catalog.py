@@ -195,7 +195,8 @@ def make_solver(name: str, *, unit: Unit | str | None = None, **options: Any) ->
             given["unit"] = unit
     unknown = given.keys() - entry.settings.keys()
     if unknown:
-        raise InvalidParameter(f"the solver {name} has no option {sorted(unknown)[0]!r}")
+        setting = sorted(unknown)[0].replace("_", "-")
+        raise InvalidParameter(f"the solver {name} has no setting {setting!r}; leave it out")
     return entry.load()(**given)
 
 

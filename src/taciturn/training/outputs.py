@@ -90,8 +90,8 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
     users_out = users_in_release(solver, outputs.users_out)
     if (users_out is UsersOut.PSEUDONYMS) != (outputs.pseudonyms is not None):
         raise InvalidParameter(
-            "pseudonyms and a private file for their map go together: pass "
-            "--users-out pseudonyms --pseudonyms-out FILE"
+            "--users-out pseudonyms and --pseudonyms-out FILE must be passed together: the file "
+            "holds the private map from user ids to pseudonyms"
         )
     if outputs.private_items is not None and not solver.has_private_items:
         raise InvalidParameter(

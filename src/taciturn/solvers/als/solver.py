@@ -74,7 +74,7 @@ class AlsSolver(Solver):
                 f"unit {self.unit} protects the rating pattern: pattern_features would publish it"
             )
         if self.unit is not Unit.VALUE and self.uncertainty:
-            raise InvalidParameter("uncertainty is supported under unit value only")
+            raise InvalidParameter("--uncertainty is supported under unit value only")
 
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
