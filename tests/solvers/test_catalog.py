@@ -35,7 +35,7 @@ def test_every_solver_has_contract_tests_under_every_unit() -> None:
 def test_unknown_names_and_options_are_refused() -> None:
     with pytest.raises(InvalidParameter, match="one of als"):
         make_solver("magic")
-    with pytest.raises(InvalidParameter, match="no option 'factors'"):
+    with pytest.raises(InvalidParameter, match="no setting 'factors'"):
         make_solver("bias", factors=3)
 
 

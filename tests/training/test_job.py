@@ -36,7 +36,7 @@ def unread(source: object, reading: ReadingOptions) -> Any:
         ("bias", "value", None, {}, "--epsilon NUMBER"),
         ("non-private", "value", 1.0, {}, "not private"),
         ("magic", "value", 1.0, {}, "must be one of als"),
-        ("als", "value", None, {"epsilon_i": 1.0}, "no option 'epsilon_i'"),
+        ("als", "value", None, {"epsilon_i": 1.0}, "no setting 'epsilon-i'"),
         ("paper", "user", 1.0, {}, "als and bias"),
     ],
 )
