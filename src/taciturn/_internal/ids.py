@@ -32,7 +32,7 @@ def parse_id(text: str, ids: pl.Series) -> int | str:
     if not ids.dtype.is_integer():
         return text
     if re.fullmatch(_WHOLE_NUMBER, text) is None or len(text) > _DIGITS_MAX:
-        raise InvalidParameter(f"ids must be whole numbers here, got {text!r}")
+        raise InvalidParameter(f"{text!r} is not an id: these ids are whole numbers")
     return int(text)
 
 
