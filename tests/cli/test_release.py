@@ -167,3 +167,22 @@ def test_errors_are_printed_as_one_line(
     assert result.returncode == 2 and result.stdout == ""
     (line,) = result.stderr.splitlines()
     assert line.startswith("error: ") and words in line
+
+
+def test_a_release_without_factors_is_said_to_be_not_personalised(
+    taciturn: Command, tmp_path: Path
+) -> None:
+    for solver, is_personalised in (("bias", False), ("gradient", True)):
+        folder = tmp_path / solver
+        options = ("--solver", solver, "--epsilon", 5, "-o", folder)
+        trained = taciturn("train", "synthetic:10k", *options, "--json")
+        served = taciturn("recommend", folder, "--user", 1, "-k", 2, "--json")
+        for result in (trained, served):
+            document = json.loads(result.stdout)
+            assert document["personalised"] is is_personalised
+            assert document.get("reason", "").startswith("not personalised: ") != is_personalised
+        assert (json.loads(trained.stdout)["factors"] > 0) == is_personalised
+        text = taciturn("recommend", folder, "--user", 1)
+        assert ("warning: not personalised: " in text.stderr) != is_personalised
+    table = taciturn("train", "synthetic:10k", *options[:-1], tmp_path / "other").stdout
+    assert "factors" in table and "not personalised" not in table

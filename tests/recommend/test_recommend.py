@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from taciturn.errors import InvalidDocument, InvalidParameter, OutputError
+from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised, OutputError
 from taciturn.model.factor_model import FactorModel
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
@@ -341,3 +341,20 @@ def test_ids_with_leading_zeros_stay_text(tmp_path: Path) -> None:
     assert read_table(file)["item_id"].to_list() == [12, 7]
     own = own_ratings(file, pl.Series(["12", "7"]))
     assert own == {"12": 5.0, "7": 3.0}
+
+
+def test_a_release_without_factors_warns_once_that_it_is_not_personalised() -> None:
+    recommender = Recommender(release(width=0))
+    assert not recommender.is_personalised and Recommender(release()).is_personalised
+    with pytest.warns(
+        NotPersonalised, match="not personalised: .* the same for every user"
+    ) as said:
+        best = recommender.recommend([10, 13], 3)
+    assert said[0].filename == __file__
+    lists = best.partition_by("user_id")
+    assert lists[0]["item_id"].to_list() == lists[1]["item_id"].to_list()
+    nothing = np.empty(0, dtype=np.float32)
+    recommender.recommend([10], 3)  # warnings are errors here
+    recommender.recommend_profile(0.0, nothing, 3)
+    with pytest.warns(NotPersonalised):
+        Recommender(release(width=0)).recommend_profile(0.0, nothing, 3)

@@ -279,3 +279,12 @@ def test_a_release_under_unit_user_has_no_users(tmp_path: Path) -> None:
     with pytest.raises(CheckFailed, match="under unit user"):
         load_release(tmp_path / "r")
     assert not verify_release(tmp_path / "r").passed
+
+
+def test_the_card_of_a_release_without_factors_says_that_it_is_not_personalised(
+    tmp_path: Path,
+) -> None:
+    for name, is_said in (("bias", True), ("gradient", False)):
+        write_small(tmp_path / name, name)
+        card = (tmp_path / name / "card.md").read_text()
+        assert ("This release is not personalised: " in card) == is_said

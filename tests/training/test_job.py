@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from taciturn.accounting.ledger import Status
+from taciturn.data import load
 from taciturn.data.id_lists import IdLists
 from taciturn.data.options import ReadingOptions
 from taciturn.errors import InvalidParameter
+from taciturn.release.read import load_release
 from taciturn.solvers.paper import PaperSolver
 from taciturn.training.job import Budgeted, Job
 from taciturn.training.outputs import Outputs
@@ -118,3 +120,38 @@ def test_a_note_names_the_option_for_private_items(tmp_path: Path) -> None:
     outputs = Outputs(release=tmp_path / "r")
     Job(source="x", reading=ANY, trained=trained, outputs=outputs).run(read=read, note=notes.append)
     assert any("--private-items-out" in note for note in notes)
+
+
+@pytest.mark.parametrize("unit", ["rating", "user"])
+@pytest.mark.parametrize(("epsilon", "option"), [(0.1, "--solver bias"), (1e3, "--factors")])
+def test_a_note_says_how_to_train_on_all_ratings_with_the_judged_number_of_factors(
+    unit: str, epsilon: float, option: str, tmp_path: Path
+) -> None:
+    notes: list[str] = []
+    job = Job(
+        source="x",
+        reading=ANY,
+        trained=ordered("als", unit, epsilon=epsilon),
+        outputs=Outputs(release=tmp_path / "r"),
+        holdout=0.1,
+    )
+    result = job.run(read=lambda source, reading: load("synthetic:10k"), note=notes.append)
+    assert result.factors == load_release(tmp_path / "r").model.factor_count
+    assert (result.factors == 0) == (epsilon < 1)
+    (judged,) = [each for each in notes if "without the held-out ratings" in each]
+    assert f"with {result.factors} factors" in judged
+    assert judged.endswith(option if result.factors == 0 else f"{option} {result.factors}")
+    assert any("not personalised" in each for each in notes) == (result.factors == 0)
+
+
+def test_a_number_of_factors_that_was_given_needs_no_note(tmp_path: Path) -> None:
+    notes: list[str] = []
+    job = Job(
+        source="x",
+        reading=ANY,
+        trained=ordered("als", "rating", factors=2, iterations=4),
+        outputs=Outputs(release=tmp_path / "r"),
+        holdout=0.1,
+    )
+    assert job.run(read=read, note=notes.append).factors == 2
+    assert not any("held-out" in each for each in notes)

@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 from taciturn.accounting.certificate import Certificate, read_ledger
+from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter, OutputError
 from taciturn.evaluate.metrics import rmse
+from taciturn.release.read import load_release
 from taciturn.training.outputs import run_folder
 from taciturn.training.train import train
 from tests.narrow import present
@@ -131,3 +133,14 @@ def test_the_certificate_has_the_delta_of_the_budget(tmp_path: Path) -> None:
     assert trained.certificate.delta == BUDGET.delta
     document = json.loads((trained.release / "certificate.json").read_text())
     assert Certificate.from_dict(document["certificate"]).epsilon == trained.certificate.epsilon
+
+
+@pytest.mark.parametrize("name", ["gradient", "bias"])
+def test_the_held_out_error_is_that_of_the_release(name: str, tmp_path: Path) -> None:
+    """The judged model, with its number of factors, is the released one."""
+    trained = go(tmp_path / "release", name, holdout=0.2)
+    rest, test = random_split(RATINGS, 0.2, 3)
+    model = load_release(tmp_path / "release").model
+    assert trained.factors == model.factor_count
+    assert trained.rmse_test == pytest.approx(rmse(model, test), rel=1e-6)
+    assert trained.rmse_train == pytest.approx(rmse(model, rest), rel=1e-6)

@@ -39,6 +39,15 @@ def prepare() -> None:
             stream.reconfigure(errors="replace")
 
 
+def personalisation(*, is_personalised: bool) -> dict[str, Any]:
+    """Fields of a JSON document that say whether a model is personalised, and why not."""
+    from taciturn.model.factor_model import NOT_PERSONALISED
+
+    if is_personalised:
+        return {"personalised": True}
+    return {"personalised": False, "reason": NOT_PERSONALISED}
+
+
 def printable(text: str) -> str:
     """Text with control characters escaped: file names may contain anything."""
     return "".join(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.console import emit_json, note, printable, say, table, warn
+from taciturn.cli.console import emit_json, note, personalisation, printable, say, table, warn
 from taciturn.cli.options import Json, count_option, day_option, number_option, with_options
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ def recommend(
     --ratings are not recommended.
     """
     user, best = service.recommend(recipient, count, exclude)
-    _show({"user_id": user}, best, service, titles, json)
+    head = {"user_id": user} | personalisation(is_personalised=service.is_personalised)
+    _show(head, best, service, titles, json)
 
 
 @with_options(service=service_options)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from taciturn.cli.console import emit_json, note, say, table, warn
+from taciturn.cli.console import emit_json, note, personalisation, say, table, warn
 from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
 from taciturn.cli.progress import duration, iterations_bar
 from taciturn.cli.reading import Source, read, reading_options
@@ -299,6 +299,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
     certificate = trained.certificate
     errors = {"rmse_train": trained.rmse_train, "rmse_test": trained.rmse_test}
     owner = {name: error for name, error in errors.items() if error is not None}
+    personalised = personalisation(is_personalised=trained.factors > 0)
     for reason in certificate.reasons:
         warn(f"{certificate.status}: {reason}")
     if json:
@@ -312,7 +313,9 @@ def _show_result(trained: "Trained", json: bool) -> None:
                 "mu": certificate.mu,
                 "seconds": trained.seconds,
                 "release": str(trained.release),
+                "factors": trained.factors,
             }
+            | personalised
             | owner
             | ({"rmse_view": "owner"} if owner else {})
         )
@@ -322,6 +325,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
     if certificate.epsilon is not None:
         rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))
         rows.append(("mu", _up(certificate.mu), "total Gaussian-DP parameter"))
+    rows.append(("factors", str(trained.factors), personalised.get("reason", "")))
     rows.append(("time", duration(trained.seconds), "owner-only: depends on private data"))
     remark = "owner-only: exact, not for publication"
     rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]

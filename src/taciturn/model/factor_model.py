@@ -20,6 +20,11 @@ from taciturn.model.fold_in import FoldedIn, Id, assumed_prior, known_ratings, s
 from taciturn.model.profiles import Floats, Prior, Profiles, Rows
 from taciturn.scale import Scale
 
+NOT_PERSONALISED = (
+    "not personalised: the profiles have no factors, so items are ranked the same for every user"
+)
+"""Remark about a model without factors."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FactorModel:
@@ -74,6 +79,11 @@ class FactorModel:
         """Number of factors in a profile, k."""
         profiles = self.users if self.items is None else self.items
         return int(_present(profiles, "user or item").factors.shape[1])
+
+    @property
+    def is_personalised(self) -> bool:
+        """True if the ranking of items depends on the user: profiles have factors."""
+        return self.factor_count > 0
 
     @property
     def has_variances(self) -> bool:

@@ -76,6 +76,11 @@ class Service:
         self._note = note
 
     @property
+    def is_personalised(self) -> bool:
+        """True if the ranking of items depends on the user."""
+        return self._recommender.is_personalised
+
+    @property
     def item_ids(self) -> pl.Series:
         """Ids of the items that can be recommended."""
         return self._recommender.item_ids

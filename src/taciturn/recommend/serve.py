@@ -1,5 +1,6 @@
 """Recommendations, predictions and similar items from a release."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,8 +11,8 @@ import polars as pl
 from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
 from taciturn._internal.ids import find_rows, id_series
-from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.model.factor_model import FactorModel
+from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
+from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
 from taciturn.model.fold_in import FoldedIn, Id
 from taciturn.model.profiles import Profiles
 from taciturn.model.top_k import ItemIndex
@@ -32,7 +33,8 @@ class Recommender:
 
     Recommendations have the scores of `FactorModel`, which are not clipped to the scale. All of
     this is post-processing of a release and costs no privacy. Unknown users and items are refused
-    by name; users and items without ratings are scored by their biases.
+    by name; users and items without ratings are scored by their biases. A release without factors
+    ranks items the same for every user: its first list comes with a `NotPersonalised` warning.
 
     Parameters
     ----------
@@ -61,11 +63,17 @@ class Recommender:
         self._items, self._model = chosen, replace(release.model, items=chosen)
         self._threads = parallel.thread_count(threads)
         self._index = ItemIndex(chosen.factors, chosen.biases)
+        self._has_warned = False
 
     @property
     def item_ids(self) -> pl.Series:
         """Ids of the items that can be recommended."""
         return self._items.ids
+
+    @property
+    def is_personalised(self) -> bool:
+        """True if the ranking of items depends on the user: profiles have factors."""
+        return self._model.is_personalised
 
     def recommend(
         self,
@@ -80,6 +88,7 @@ class Recommender:
         users have seen. A release does not contain these pairs, so the caller provides them.
         """
         table = self._user_profiles()
+        self._warn_if_not_personalised()
         # A user may be listed twice; exclusions apply to both.
         rows, places = np.unique(self._model.rows_of_users(users), return_inverse=True)
         excluded = self._excluded(table.ids.gather(rows), exclude)
@@ -106,6 +115,7 @@ class Recommender:
         exclude: Sequence[Id] = (),
     ) -> list[Recommendation]:
         """Best items for a profile that is not in the release, such as one from `fold_in`."""
+        self._warn_if_not_personalised()
         model = self._model.with_user(bias, factors)
         known = find_rows(id_series(exclude), self._items.ids, "this list")
         columns = np.unique(known[known >= 0]).astype(np.int32)
@@ -197,6 +207,12 @@ class Recommender:
         )
         scores += model.offsets_rows(rows)[:, None]
         return items, scores
+
+    def _warn_if_not_personalised(self) -> None:
+        if self.is_personalised or self._has_warned:
+            return
+        self._has_warned = True
+        warnings.warn(NOT_PERSONALISED, NotPersonalised, stacklevel=3)
 
     def _user_profiles(self) -> Profiles:
         if self._model.users is None:

@@ -2,7 +2,7 @@
 
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Status
-from taciturn.model.factor_model import FactorModel
+from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
 from taciturn.model.profiles import Prior
 from taciturn.release.bundle import ITEMS, USERS
 from taciturn.release.facts import Facts
@@ -87,6 +87,7 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         "| `SHA256SUMS` | checksums; `sha256sum -c SHA256SUMS` checks them |",
         "",
         _CONTENTS[certificate.status],
+        *([] if model.is_personalised else ["", f"This release is {NOT_PERSONALISED}."]),
         "",
         "## Guarantee",
         "",

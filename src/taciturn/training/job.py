@@ -153,6 +153,7 @@ class Job:
             raise
         self._say_public(note)
         self._say_left_out(trained, self.outputs, note)
+        self._say_judged(trained, note)
         return trained
 
     def _ratings(self, read: Reader, note: Say, warn: Say) -> Ratings:
@@ -192,12 +193,25 @@ class Job:
             return
         if CATALOG[self.trained.solver.name].has_factors and fit.model.factor_count == 0:
             note(
-                "at this noise level factors would not help, so the release has biases only and "
-                "ranks items the same for every user; a larger --epsilon or more ratings would add "
-                "factors"
+                "not personalised: at this noise level factors would not help, so the release has "
+                "biases only and ranks items the same for every user; a larger --epsilon or more "
+                "ratings would add factors"
             )
         if fit.private_items is not None and outputs.private_items is None:
             note(
                 "the item profiles have no noise and are not in the release; pass "
                 "--private-items-out FILE to keep them"
             )
+
+    def _say_judged(self, trained: Trained, note: Say) -> None:
+        """Name the number of factors that was judged, if a training on all ratings may differ."""
+        settings = self.trained.solver.settings
+        is_free = "factors" in settings and settings["factors"] is None
+        if self.holdout is None or self.unit is Unit.VALUE or not is_free:
+            return
+        same = f"--factors {trained.factors}" if trained.factors else "--solver bias"
+        note(
+            f"the release and its error are of a training without the held-out ratings, with "
+            f"{trained.factors} factors; a training on all ratings may choose another number, "
+            f"unless you pass {same}"
+        )

@@ -12,6 +12,7 @@ from taciturn.accounting.certificate import Certificate
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.evaluate.metrics import rmse
+from taciturn.release.read import read_own_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import check_configuration
@@ -27,13 +28,16 @@ from taciturn.training.workspace import make_binding, open_workspace
 class Trained:
     """Result of a training: the release, and owner-only facts.
 
-    `rmse_train` and `rmse_test` are exact functions of private data, so they are owner-only. `fit`
-    is None if a resumed training had already finished.
+    `rmse_train` and `rmse_test` are errors of the released model, with the private profiles that it
+    lacks. They are exact functions of private data, so they are owner-only. `fit` is None if a
+    resumed training had already finished. `factors` is the number of factors in a released profile;
+    a release without factors is not personalised.
     """
 
     fit: Fit | None
     certificate: Certificate
     release: Path
+    factors: int
     seconds: float
     rmse_train: float | None = None
     rmse_test: float | None = None
@@ -62,7 +66,8 @@ def train(
         Folder of the release, which must not exist; or `Outputs`, to choose how users appear in it,
         to sign it, or to keep private files.
     holdout
-        Fraction of the ratings to hold out and measure the (owner-only) error on.
+        Fraction of the ratings to hold out and measure the (owner-only) error on. The release is
+        the model that is measured, trained on the other ratings.
     seed
         Public seed of the split and the initial profiles; noise never uses it.
     threads
@@ -94,7 +99,7 @@ def train(
         has_pseudonyms=targets.has_pseudonyms,
     )
     if resume and (certificate := finish_interrupted(targets, binding)) is not None:
-        return Trained(fit=None, certificate=certificate, release=targets.release, seconds=0.0)
+        return _finished_before(targets.release, certificate)
     targets.check_absent()
     with open_workspace(targets, binding, resume=resume) as workspace:
         session = Session(
@@ -112,10 +117,17 @@ def train(
         fit=fit,
         certificate=certificate,
         release=targets.release,
+        factors=fit.model.factor_count,
         seconds=perf_counter() - start,
         rmse_train=rmse(fit, ratings) if test is not None else None,
         rmse_test=rmse(fit, test) if test is not None else None,
     )
+
+
+def _finished_before(release: Path, certificate: Certificate) -> Trained:
+    """Result of a training that had already published its release when it was resumed."""
+    factors = read_own_release(release).model.factor_count
+    return Trained(fit=None, certificate=certificate, release=release, factors=factors, seconds=0.0)
 
 
 def save(fit: Fit, path: str | Path, *, delta: float = DELTA) -> Path:
