@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import polars as pl
 import pytest
 
 from taciturn.accounting.ledger import Ledger
-from taciturn.errors import InvalidParameter
+from taciturn.errors import InvalidParameter, NotPersonalised
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
 from taciturn.recommend.serve import Recommender
@@ -85,7 +86,8 @@ def test_a_fit_a_release_and_a_recommender_predict_alike(solver: str, tmp_path: 
     expected = [plain(fit.model, user, item) for user, item in zip(users, items, strict=True)]
     assert np.allclose(predicted, np.clip(expected, 1, 5), atol=1e-5)
     # Lists have the scores before clipping.
-    best = recommender.recommend(model.user_profiles.ids, len(model.item_profiles))
+    with nullcontext() if model.is_personalised else pytest.warns(NotPersonalised):
+        best = recommender.recommend(model.user_profiles.ids, len(model.item_profiles))
     scores = dict(zip(zip(*(each.to_list() for each in ids), strict=True), expected, strict=True))
     for user, item, score in best.select("user_id", "item_id", "score").iter_rows():
         assert score == pytest.approx(scores[user, item], abs=1e-5)
