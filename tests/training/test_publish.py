@@ -1,34 +1,17 @@
 """Exit of a training: a failure at any system call, then resuming, ends in the same release."""
 
 import errno
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
-from taciturn._internal import strict_json
-from taciturn.errors import InvalidDocument, TaciturnError
+from taciturn.errors import TaciturnError
 from taciturn.training.publish import publish
 from tests.failures import Failure, Injector, Killed, injected
-from tests.training.helpers import go
-
-Outcome = dict[str, object]
+from tests.training.helpers import Outcome, go, known_start, outcome, private_outputs, resume
 
 CHUNKS = 4
-
-
-def private_outputs(folder: Path) -> dict[str, object]:
-    return {
-        "private_items": folder / "items",
-        "users_out": "pseudonyms",
-        "pseudonyms": folder / "names",
-    }
-
-
-def known_start() -> AbstractContextManager[object]:
-    """Let users start from known profiles, so that all trainings release the same values."""
-    return patch("taciturn.mechanisms.run_folder.secrets.randbits", lambda bits: 1)
 
 
 def train_with(injector: Injector, folder: Path) -> None:
@@ -43,31 +26,6 @@ def train_with(injector: Injector, folder: Path) -> None:
         stack.setattr("taciturn.training.workspace.publish", failing)
         go(folder / "release", "paper", private=private_outputs(folder))
     injector.release()
-
-
-def resume(folder: Path) -> None:
-    """Resume a training; a training that had ended leaves nothing to resume."""
-    try:
-        with known_start():
-            go(folder / "release", "paper", private=private_outputs(folder), resume=True)
-    except InvalidDocument as error:
-        if "nothing is left to resume" not in str(error):
-            raise
-
-
-def outcome(folder: Path) -> Outcome:
-    """Everything that a finished training leaves, but for the random name of its run."""
-    release = folder / "release"
-    document = strict_json.read(release / "certificate.json")
-    document["certificate"]["ledger"].pop("run")
-    return {
-        "left": sorted(path.name for path in folder.iterdir()),
-        "released": sorted(path.name for path in release.iterdir()),
-        "certificate": document,
-        "tables": [(release / "users.parquet").read_bytes()],
-        "private": [(folder / name).read_bytes() for name in ("items", "names")],
-        "modes": [(folder / name).stat().st_mode & 0o777 for name in ("items", "names")],
-    }
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -49,7 +49,7 @@ def read_private_key(path: str | Path) -> Ed25519PrivateKey:
     """Private key from a PEM file."""
     try:
         key = serialization.load_pem_private_key(_read(path), password=None)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         raise InvalidDocument(f"{path} is not an unencrypted private key in PEM format") from None
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidDocument(f"{path} is not an Ed25519 key; create one with taciturn keygen")
@@ -60,7 +60,7 @@ def read_public_key(path: str | Path) -> Ed25519PublicKey:
     """Public key from a PEM file."""
     try:
         key = serialization.load_pem_public_key(_read(path))
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         raise InvalidDocument(f"{path} is not a public key in PEM format") from None
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidDocument(f"{path} is not an Ed25519 key; create one with taciturn keygen")

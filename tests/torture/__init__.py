@@ -1,0 +1,1 @@
+"""Mutated inputs and killed processes, in a short form for tests and a long one: make torture."""

@@ -1,0 +1,25 @@
+"""All targets, by name."""
+
+from tests.torture.arrays import ArrayTarget
+from tests.torture.documents import CertificateTarget, ComposeTarget
+from tests.torture.parquet import ParquetTarget, PyarrowTarget
+from tests.torture.ratings import CompressedTarget, IdListTarget, RowTarget, TextTarget
+from tests.torture.releases import ForgedTarget, ReleaseTarget, SignatureTarget
+from tests.torture.run_folders import RunFolderTarget
+from tests.torture.sweep import SweepTarget
+from tests.torture.target import Target
+
+TARGETS: dict[str, type[Target]] = {
+    target.name: target
+    for target in (
+        *(TextTarget, RowTarget, CompressedTarget, ParquetTarget, PyarrowTarget, ArrayTarget),
+        *(IdListTarget, ReleaseTarget, ForgedTarget, SignatureTarget),
+        *(CertificateTarget, ComposeTarget, RunFolderTarget, SweepTarget),
+    )
+}
+
+INPUTS = 1000
+"""Sum of the shares of all targets."""
+
+SIMULATED = SweepTarget.name
+"""Target that kills trainings instead of mutating inputs."""

@@ -1,0 +1,195 @@
+"""Worker processes that try mutated inputs, and are replaced when an input ends them.
+
+A worker reports the outcome of each input, so that its end is attributed to the next one. Its
+memory is limited, and it is killed if an input takes too long. Workers are spawned: the library
+refuses to work in a process that was forked after its parent had used polars.
+"""
+
+import multiprocessing
+import os
+import resource
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from time import monotonic, perf_counter
+
+from tests.torture.catalog import TARGETS
+from tests.torture.target import Target, attempt
+
+SECONDS_MAX = 20.0
+"""Maximum time for one input."""
+
+MEMORY_MAX = 2**30
+"""Maximum memory that an input may take beyond what a worker holds when it starts, in bytes."""
+
+GUARD = "the Parquet reader aborted while reading"
+GUARDED = "refused: the reader's abort, reported by its guard"
+"""Outcome of an input that ends the process with a message for the user and exit code 2."""
+
+GUARD_CODE = 2
+
+_CONTEXT = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Inputs of one target: those with indices from `start` until `stop`."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of one input; `finding` explains what must not happen."""
+
+    name: str
+    index: int
+    outcome: str
+    seconds: float
+    finding: str | None = None
+
+
+@dataclass(eq=False)
+class _Worker:
+    """A process, its end of a pipe, its errors, and the inputs that it has yet to try."""
+
+    process: BaseProcess
+    pipe: Connection
+    errors: Path
+    chunk: Chunk | None = None
+    since: float = field(default_factory=monotonic)
+
+
+def try_inputs(
+    chunks: Iterator[Chunk], seed: int, jobs: int, report: Callable[[Result], None]
+) -> int:
+    """Try the inputs of all chunks; returns the number of workers that were replaced."""
+    replaced = 0
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when a worker imports polars
+    os.environ["RUST_BACKTRACE"] = "0"
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
+        workers = [_start(Path(folder), number, seed) for number in range(jobs)]
+        try:
+            for worker in workers:
+                _assign(worker, next(chunks, None))
+            while any(worker.chunk for worker in workers):
+                for worker in _ready(workers):
+                    if _receive(worker, report):
+                        if worker.chunk is None:
+                            _assign(worker, next(chunks, None))
+                        continue
+                    left = _buried(worker, report)
+                    replaced += 1
+                    place = workers.index(worker)
+                    workers[place] = _start(Path(folder), jobs + replaced, seed)
+                    _assign(workers[place], left or next(chunks, None))
+        finally:
+            for worker in workers:
+                worker.process.kill()
+                worker.process.join()
+    return replaced
+
+
+def _start(folder: Path, number: int, seed: int) -> _Worker:
+    here, there = _CONTEXT.Pipe()
+    errors = folder / f"errors-{number}"
+    own = folder / str(number)
+    own.mkdir()
+    process = _CONTEXT.Process(target=_work, args=(there, own, errors, seed), daemon=True)
+    process.start()
+    there.close()
+    return _Worker(process, here, errors)
+
+
+def _assign(worker: _Worker, chunk: Chunk | None) -> None:
+    worker.chunk, worker.since = chunk, monotonic() + 60  # building the originals takes time
+    if chunk is not None:
+        worker.pipe.send(chunk)
+
+
+def _ready(workers: list[_Worker]) -> list[_Worker]:
+    """Workers that reported or ended; one that takes too long is killed."""
+    busy = {worker.pipe: worker for worker in workers if worker.chunk}
+    found = [busy[pipe] for pipe in wait(list(busy), timeout=1.0) if isinstance(pipe, Connection)]
+    for worker in busy.values():
+        if worker not in found and monotonic() - worker.since > SECONDS_MAX:
+            worker.process.kill()
+            worker.process.join()
+            worker.errors.write_text(f"took more than {SECONDS_MAX:g} seconds")
+    return found
+
+
+def _receive(worker: _Worker, report: Callable[[Result], None]) -> bool:
+    """Report the next outcome of a worker; False if it has ended."""
+    try:
+        result: Result = worker.pipe.recv()
+    except (EOFError, OSError):
+        worker.process.join()
+        return False
+    worker.since = monotonic()
+    report(result)
+    rest = Chunk(result.name, result.index + 1, worker.chunk.stop if worker.chunk else 0)
+    worker.chunk = rest if rest.start < rest.stop else None
+    return True
+
+
+def _buried(worker: _Worker, report: Callable[[Result], None]) -> Chunk | None:
+    """Report the input that ended a worker; returns the inputs after it."""
+    chunk = worker.chunk
+    if chunk is None:
+        return None
+    said = worker.errors.read_text(errors="replace").strip()
+    code = worker.process.exitcode
+    if code == GUARD_CODE and GUARD in said:
+        report(Result(chunk.name, chunk.start, GUARDED, 0.0))
+    else:
+        text = f"the process ended with exit code {code}: {said[-2000:]}"
+        report(Result(chunk.name, chunk.start, "ended the process", 0.0, text))
+    rest = Chunk(chunk.name, chunk.start + 1, chunk.stop)
+    return rest if rest.start < rest.stop else None
+
+
+def _work(pipe: Connection, folder: Path, errors: Path, seed: int) -> None:
+    """Try inputs until the parent ends this process."""
+    handle = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(handle, 2)
+    targets: dict[str, Target] = {}
+    limit_memory()
+    while True:
+        try:
+            chunk: Chunk = pipe.recv()
+        except EOFError:
+            return
+        if chunk.name not in targets:
+            own = folder / chunk.name
+            own.mkdir()
+            targets[chunk.name] = TARGETS[chunk.name](own)
+        for index in range(chunk.start, chunk.stop):
+            pipe.send(tried(targets[chunk.name], seed, index))
+
+
+def limit_memory() -> None:
+    """Limit the memory of this process to what it has and `MEMORY_MAX`."""
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    limit = held + MEMORY_MAX
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def tried(target: Target, seed: int, index: int) -> Result:
+    """Result of one input in this process."""
+    start = perf_counter()
+    try:
+        outcome, finding = attempt(target, seed, index), None
+    except (Exception, AssertionError) as error:
+        outcome, finding = f"finding: {type(error).__name__}", traceback.format_exc(limit=-6)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # a panic in polars is not an Exception
+            raise
+        outcome, finding = "finding: panic", traceback.format_exc(limit=-6)
+    return Result(target.name, index, outcome, perf_counter() - start, finding)
