@@ -109,13 +109,15 @@ class Run:
                 self._say()
 
     def _chunks(self) -> Iterator[Chunk]:
-        """Inputs in turns, every target with its share of each thousand; simulated kills first."""
-        yield from self._parts(SIMULATED, 0, self.plan.kills)
-        done = 0
-        while done < self.plan.inputs and not self.is_over:
-            size = min(INPUTS, self.plan.inputs - done)
+        """Inputs in turns: of every thousand, each target has its share."""
+        done, plan = 0, self.plan
+        while done < plan.inputs and not self.is_over:
+            size = min(INPUTS, plan.inputs - done)
             for name, target in TARGETS.items():
-                first, last = (n * target.share // INPUTS for n in (done, done + size))
+                share, of = (
+                    (plan.kills, plan.inputs) if name == SIMULATED else (target.share, INPUTS)
+                )
+                first, last = (count * share // of for count in (done, done + size))
                 yield from self._parts(name, first, last)
             done += size
 
