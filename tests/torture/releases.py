@@ -114,8 +114,8 @@ def use(release: Release) -> None:
         users = model.users.ids.head(2)
         scores = serving.recommend(users, 3)["score"].to_numpy()
         numbers = [scores, serving.predict(users, items.head(len(users)))]
-        if serving.has_deviations:
-            numbers.append(serving.deviations(users, items.head(len(users))))
+        if serving.has_variances:
+            numbers.append(serving.standard_deviations(users, items.head(len(users))))
         require(all(np.isfinite(each).all() for each in numbers), "a score is not finite")
     if model.prior is not None:
         profile = serving.fold_in({items[0]: 4.0})
