@@ -6,13 +6,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SANITIZE := build/sanitize
 BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
-.PHONY: help demo test quick sanitize lint format bench docs clean
+.PHONY: help demo test quick sanitize torture lint format bench docs clean
 
 help:
 	@echo "make demo       set up and run the main job on embedded data"
 	@echo "make test       set up and run all tests"
 	@echo "make quick      only the tests that are not marked slow"
 	@echo "make sanitize   run the tests of the kernels under address and undefined-behaviour sanitizers"
+	@echo "make torture    mutate a million inputs and kill a thousand trainings: an hour (TORTURE=\"--minutes 5\": less)"
 	@echo "make lint       style and types"
 	@echo "make format     rewrite files in the house format"
 	@echo "make bench      measure speed, into benchmarks/results/report.md (BENCH=whole: 100 million ratings)"
@@ -39,6 +40,10 @@ sanitize: $(SANITIZE)/installed $(VENV)/installed $(VENV)/group-test
 	export TACITURN_SANITIZE=1 PYTHONMALLOC=malloc ASAN_OPTIONS=halt_on_error=1:detect_leaks=0 && \
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LD_PRELOAD="$$(echo $$runtimes)" && \
 	$(SANITIZE)/venv/bin/python -m pytest -n auto --capture=sys -m "not slow" $(SANITIZED_TESTS)
+
+# An hour on two processors. The report goes to build/torture; see docs/benchmarks/torture.md.
+torture: $(VENV)/installed $(VENV)/group-test
+	$(BIN)/python -m tests.torture $(TORTURE)
 
 lint: $(VENV)/installed $(VENV)/group-test $(VENV)/group-lint
 	$(BIN)/ruff check

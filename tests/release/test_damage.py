@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 from taciturn.errors import (
     CheckFailed,
     InvalidDocument,
-    TaciturnError,
 )
 from taciturn.model.profiles import Floats, Profiles
 from taciturn.release import bundle
@@ -107,32 +105,6 @@ def test_impossible_tables_are_refused(
     reseal(release)
     with pytest.raises(InvalidDocument, match=words):
         load_release(release)
-
-
-def test_fuzzed_releases_never_crash_the_loader(signed: Path, tmp_path: Path) -> None:
-    """Damage with correct checksums, as by a forger: a clear error or a release."""
-    chance = random.Random(2)  # noqa: S311 — chooses the damage
-    for number in range(300):
-        release = copy(signed / "release", tmp_path / f"r{number}")
-        file = release / chance.choice([bundle.CERTIFICATE, bundle.ITEMS, bundle.USERS])
-        content = bytearray(file.read_bytes())
-        for _ in range(chance.choice([1, 1, 3, 30])):
-            place = chance.randrange(len(content) or 1)
-            match chance.randrange(4):
-                case 0:
-                    content[place : place + 1] = bytes([chance.randrange(256)])
-                case 1:
-                    del content[place : place + chance.randrange(1, 40)]
-                case 2:
-                    content[place:place] = chance.randbytes(chance.randrange(1, 9))
-                case _:
-                    content = content[: place + 1]
-        file.write_bytes(bytes(content))
-        reseal(release)
-        try:
-            load_release(release)
-        except TaciturnError as error:
-            assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\xff\xfe", b"[" * 100000, b"NaN"])

@@ -1,5 +1,6 @@
 """Signing keys and signatures of releases."""
 
+import base64
 import warnings
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,18 @@ def test_keys_are_private_and_not_overwritten(tmp_path: Path) -> None:
             read(tmp_path / "none")
     with pytest.raises(OutputError, match="no does not exist; make it first"):
         make_keys(tmp_path / "no" / "k")
+
+
+def test_keys_of_an_unknown_kind_are_refused(tmp_path: Path) -> None:
+    """The identifier of the algorithm, 1.3.101.112, is changed to 1.3.69.112."""
+    for file, read in zip(
+        make_keys(tmp_path / "k"), (read_private_key, read_public_key), strict=True
+    ):
+        first, *body, last = file.read_text().splitlines()
+        content = base64.b64decode("".join(body)).replace(b"\x2b\x65\x70", b"\x2b\x45\x70")
+        file.write_text("\n".join([first, base64.b64encode(content).decode(), last, ""]))
+        with pytest.raises(InvalidDocument, match="PEM"):
+            read(file)
 
 
 def test_no_private_key_is_left_without_its_public_key(

@@ -125,7 +125,7 @@ class Run:
         for begin in range(start, stop, CHUNK):
             if self.is_over:
                 return
-            yield Chunk(name, begin, min(stop, begin + CHUNK))
+            yield Chunk(TARGETS[name], begin, min(stop, begin + CHUNK))
 
     def _kill(self) -> None:
         if self.plan.kills == 0:

@@ -17,11 +17,13 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from time import monotonic, perf_counter
 
-from tests.torture.catalog import TARGETS
 from tests.torture.target import Target, attempt
 
 SECONDS_MAX = 20.0
 """Maximum time for one input."""
+
+BUILDING = 60.0
+"""Time for the first input of a chunk to be added, in which originals may be built."""
 
 MEMORY_MAX = 2**30
 """Maximum memory that an input may take beyond what a worker holds when it starts, in bytes."""
@@ -39,7 +41,7 @@ _CONTEXT = multiprocessing.get_context("spawn")
 class Chunk:
     """Inputs of one target: those with indices from `start` until `stop`."""
 
-    name: str
+    target: type[Target]
     start: int
     stop: int
 
@@ -67,9 +69,16 @@ class _Worker:
 
 
 def try_inputs(
-    chunks: Iterator[Chunk], seed: int, jobs: int, report: Callable[[Result], None]
+    chunks: Iterator[Chunk],
+    seed: int,
+    jobs: int,
+    report: Callable[[Result], None],
+    seconds: float = SECONDS_MAX,
 ) -> int:
-    """Try the inputs of all chunks; returns the number of workers that were replaced."""
+    """Try the inputs of all chunks, each for so many seconds at most.
+
+    Returns the number of workers that were replaced.
+    """
     replaced = 0
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when a worker imports polars
     os.environ["RUST_BACKTRACE"] = "0"
@@ -79,7 +88,7 @@ def try_inputs(
             for worker in workers:
                 _assign(worker, next(chunks, None))
             while any(worker.chunk for worker in workers):
-                for worker in _ready(workers):
+                for worker in _ready(workers, seconds):
                     if _receive(worker, report):
                         if worker.chunk is None:
                             _assign(worker, next(chunks, None))
@@ -108,20 +117,20 @@ def _start(folder: Path, number: int, seed: int) -> _Worker:
 
 
 def _assign(worker: _Worker, chunk: Chunk | None) -> None:
-    worker.chunk, worker.since = chunk, monotonic() + 60  # building the originals takes time
+    worker.chunk, worker.since = chunk, monotonic() + BUILDING
     if chunk is not None:
         worker.pipe.send(chunk)
 
 
-def _ready(workers: list[_Worker]) -> list[_Worker]:
+def _ready(workers: list[_Worker], seconds: float) -> list[_Worker]:
     """Workers that reported or ended; one that takes too long is killed."""
     busy = {worker.pipe: worker for worker in workers if worker.chunk}
     found = [busy[pipe] for pipe in wait(list(busy), timeout=1.0) if isinstance(pipe, Connection)]
     for worker in busy.values():
-        if worker not in found and monotonic() - worker.since > SECONDS_MAX:
+        if worker not in found and monotonic() - worker.since > seconds:
             worker.process.kill()
             worker.process.join()
-            worker.errors.write_text(f"took more than {SECONDS_MAX:g} seconds")
+            worker.errors.write_text(f"took more than {seconds:g} seconds")
     return found
 
 
@@ -134,8 +143,8 @@ def _receive(worker: _Worker, report: Callable[[Result], None]) -> bool:
         return False
     worker.since = monotonic()
     report(result)
-    rest = Chunk(result.name, result.index + 1, worker.chunk.stop if worker.chunk else 0)
-    worker.chunk = rest if rest.start < rest.stop else None
+    if worker.chunk is not None:
+        worker.chunk = _after(worker.chunk, result.index)
     return True
 
 
@@ -147,12 +156,16 @@ def _buried(worker: _Worker, report: Callable[[Result], None]) -> Chunk | None:
     said = worker.errors.read_text(errors="replace").strip()
     code = worker.process.exitcode
     if code == GUARD_CODE and GUARD in said:
-        report(Result(chunk.name, chunk.start, GUARDED, 0.0))
+        report(Result(chunk.target.name, chunk.start, GUARDED, 0.0))
     else:
         text = f"the process ended with exit code {code}: {said[-2000:]}"
-        report(Result(chunk.name, chunk.start, "ended the process", 0.0, text))
-    rest = Chunk(chunk.name, chunk.start + 1, chunk.stop)
-    return rest if rest.start < rest.stop else None
+        report(Result(chunk.target.name, chunk.start, "ended the process", 0.0, text))
+    return _after(chunk, chunk.start)
+
+
+def _after(chunk: Chunk, index: int) -> Chunk | None:
+    """Inputs of a chunk after one of them."""
+    return Chunk(chunk.target, index + 1, chunk.stop) if index + 1 < chunk.stop else None
 
 
 def _work(pipe: Connection, folder: Path, errors: Path, seed: int) -> None:
@@ -160,25 +173,26 @@ def _work(pipe: Connection, folder: Path, errors: Path, seed: int) -> None:
     handle = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(handle, 2)
     targets: dict[str, Target] = {}
-    limit_memory()
     while True:
         try:
             chunk: Chunk = pipe.recv()
         except EOFError:
             return
-        if chunk.name not in targets:
-            own = folder / chunk.name
+        name = chunk.target.name
+        if name not in targets:
+            own = folder / name
             own.mkdir()
-            targets[chunk.name] = TARGETS[chunk.name](own)
+            targets[name] = chunk.target(own)
+            limit_memory()
         for index in range(chunk.start, chunk.stop):
-            pipe.send(tried(targets[chunk.name], seed, index))
+            pipe.send(tried(targets[name], seed, index))
 
 
 def limit_memory() -> None:
     """Limit the memory of this process to what it has and `MEMORY_MAX`."""
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    limit = held + MEMORY_MAX
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY_MAX, most))
 
 
 def tried(target: Target, seed: int, index: int) -> Result:
