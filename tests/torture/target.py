@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import ClassVar
 
-from taciturn.errors import SignatureNotChecked, TaciturnError
+from taciturn.errors import NotPersonalised, SignatureNotChecked, TaciturnError
 
 ACCEPTED, UNCHANGED = "accepted", "accepted unchanged"
 
@@ -44,10 +44,11 @@ def chance_for(name: str, seed: int, index: int) -> Random:
 
 
 def attempt(target: Target, seed: int, index: int) -> str:
-    """Outcome of the input with a given index; warnings are errors."""
+    """Outcome of the input with a given index; other warnings than those for users are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", SignatureNotChecked)
+        for expected in (SignatureNotChecked, NotPersonalised):
+            warnings.simplefilter("ignore", expected)
         return target.attempt(chance_for(target.name, seed, index))
 
 
