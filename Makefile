@@ -24,10 +24,10 @@ demo: $(VENV)/installed
 	$(BIN)/taciturn demo
 
 test: $(VENV)/installed $(VENV)/group-test
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 quick: $(VENV)/installed $(VENV)/group-test
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 # Tests that call the kernels, with and without vector instructions. Python is not instrumented, so the runtimes are
 # preloaded and leaks are not reported. pytest must not capture stderr itself, where a dying process writes its report.
@@ -39,7 +39,7 @@ sanitize: $(SANITIZE)/installed $(VENV)/installed $(VENV)/group-test
 	runtimes=$$(ldd $(SANITIZE)/cmake/_core*.so | awk '/asan|stdc\+\+/ {print $$3}') && \
 	export TACITURN_SANITIZE=1 PYTHONMALLOC=malloc ASAN_OPTIONS=halt_on_error=1:detect_leaks=0 && \
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LD_PRELOAD="$$(echo $$runtimes)" && \
-	$(SANITIZE)/venv/bin/python -m pytest -n auto --capture=sys -m "not slow" $(SANITIZED_TESTS)
+	$(SANITIZE)/venv/bin/python -m pytest -n auto --dist worksteal --capture=sys -m "not slow" $(SANITIZED_TESTS)
 
 # An hour on two processors. The report goes to build/torture; see docs/benchmarks/torture.md.
 torture: $(VENV)/installed $(VENV)/group-test

@@ -39,6 +39,7 @@ def validator() -> jsonschema.Draft202012Validator:
     )
 
 
+@pytest.mark.slow
 @given(ledgers)
 def test_a_certificate_survives_a_round_trip_and_fits_its_schema(ledger: Ledger) -> None:
     certificate = Certificate.from_ledger(ledger, 1e-5)

@@ -60,7 +60,9 @@ def guesses_of(random: np.random.Generator, canaries: int, guesses: int, mu: flo
     return int((np.sign(scores[chosen]) == coins[chosen]).sum())
 
 
-@pytest.mark.parametrize(("guesses", "mu"), [(100, 1.0), (500, 0.3), (20, 3.0)])
+@pytest.mark.parametrize(
+    ("guesses", "mu"), [(100, 1.0), pytest.param(500, 0.3, marks=pytest.mark.slow), (20, 3.0)]
+)
 def test_bounds_of_one_run_rarely_exceed_the_truth(guesses: int, mu: float) -> None:
     random, audits = np.random.default_rng(2), 200
     truth = gaussian.epsilon(DELTA, mu)

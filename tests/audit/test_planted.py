@@ -341,6 +341,7 @@ def test_an_exact_count_among_settings_is_caught() -> None:
     assert failed("bias", TellingSettings()) == ["nothing outside the gate"]
 
 
+@pytest.mark.slow
 def test_queries_that_depend_on_ratings_are_caught() -> None:
     """A run that stops early by its training error; the audit then scores releases.
 

@@ -116,6 +116,7 @@ def test_queries_that_depend_on_ratings_are_reported() -> None:
         play(transcript, solver, other, budget)
 
 
+@pytest.mark.slow
 def test_an_interrupted_audit_resumes_from_its_runs(tmp_path: Path) -> None:
     plan = Plan(runs=10, confidence=0.9)
     seen: list[tuple[int, int]] = []

@@ -121,7 +121,7 @@ def test_messages_have_no_control_characters(taciturn: Command) -> None:
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    process = subprocess.Popen([*MAIN, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen([*MAIN, "doctor"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
     assert process.stderr.read() == b""

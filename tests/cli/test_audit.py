@@ -40,7 +40,7 @@ def audit(taciturn: Command) -> Audit:
 
 @pytest.mark.slow
 def test_the_claim_of_the_paper_is_violated(audit: Audit, tmp_path: Path) -> None:
-    arguments = ("two-worlds", "--solver", "paper", "--runs", "200", "-o", tmp_path / "a")
+    arguments = ("two-worlds", "--solver", "paper", "--runs", "150", "-o", tmp_path / "a")
     run = audit(*arguments, "--json", code=1)
     facts = json.loads(run.stdout)
     assert facts.keys() >= KEYS
@@ -62,6 +62,7 @@ def test_a_sound_solver_passes_an_audit(audit: Audit) -> None:
     assert "private" not in run.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["rating", "user"])
 def test_units_that_protect_the_rating_pattern_pass_an_audit(audit: Audit, unit: str) -> None:
     arguments = "two-worlds", "--unit", unit, "--runs", "40", "--confidence", "0.9999", "--jobs", 1

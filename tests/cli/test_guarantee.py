@@ -132,6 +132,7 @@ def test_audits_are_marked_in_json(taciturn: Command, kind: str) -> None:
     assert json.loads(result.stdout)["view"] == "owner", result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["value", "user"])
 def test_an_audit_like_a_release_audits_its_epsilon(
     taciturn: Command, file: Path, tmp_path: Path, unit: str

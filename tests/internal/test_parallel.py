@@ -91,6 +91,7 @@ print(hashlib.sha256(profiles).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_a_fit_does_not_depend_on_our_threads_or_those_of_blas() -> None:
     found = {
         subprocess.run(
