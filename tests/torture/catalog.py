@@ -2,11 +2,11 @@
 
 from tests.torture.arrays import ArrayTarget
 from tests.torture.documents import CertificateTarget, ComposeTarget
+from tests.torture.faults import FaultTarget
 from tests.torture.parquet import ParquetTarget, PyarrowTarget
 from tests.torture.ratings import CompressedTarget, IdListTarget, RowTarget, TextTarget
 from tests.torture.releases import ForgedTarget, ReleaseTarget, SignatureTarget
 from tests.torture.run_folders import RunFolderTarget
-from tests.torture.sweep import SweepTarget
 from tests.torture.target import Target
 
 TARGETS: dict[str, type[Target]] = {
@@ -14,12 +14,12 @@ TARGETS: dict[str, type[Target]] = {
     for target in (
         *(TextTarget, RowTarget, CompressedTarget, ParquetTarget, PyarrowTarget, ArrayTarget),
         *(IdListTarget, ReleaseTarget, ForgedTarget, SignatureTarget),
-        *(CertificateTarget, ComposeTarget, RunFolderTarget, SweepTarget),
+        *(CertificateTarget, ComposeTarget, RunFolderTarget, FaultTarget),
     )
 }
 
 INPUTS = 1000
 """Sum of the shares of all targets."""
 
-SIMULATED = SweepTarget.name
-"""Target that kills trainings instead of mutating inputs."""
+FAULTS = FaultTarget.name
+"""Target that lets system calls fail instead of mutating inputs."""

@@ -12,8 +12,8 @@ HEAD = """# Mutated inputs and killed trainings
 
 For reviewers: the last report of `make torture`, which writes this page to
 `build/torture/report.md`. Without options it tries 1,000,000 mutated inputs and kills 1,000
-trainings, which takes about an hour on two free processors. `TORTURE="--minutes 5"` shortens it.
-The tests contain a short form.
+trainings. `TORTURE="--minutes 5"` shortens it, and the tests contain a short form. This page states
+what was really run.
 """
 
 INPUTS = """## Mutated inputs
@@ -42,8 +42,11 @@ just after files appear. Each is resumed until it is done. Its files must then b
 undisturbed training, to the byte, and its ledger must never lose an event.
 """
 
-SIMULATED = """Simulated kills end a training inside one process, at a random operation on the disk:
-{total:,} in this run, of which {twice:,} hit the resumed training again.
+FAULTS = """## Faults at system calls
+
+Inside one process, a system call of a training fails: the process ends, the call reports an error,
+the disk is full from then on, or Ctrl-C arrives. About half of the trainings meet a second fault
+while they are resumed. In the end their files must be those of an undisturbed training.
 """
 
 
@@ -71,8 +74,6 @@ def page(results: Results) -> str:
             f"{results['machine']['processors']} processors, {results['machine']['system']}",
         ),
     ]
-    simulated = results["simulated_kills"]
-    twice = sum(count for name, count in simulated.items() if name.endswith("twice"))
     parts = [
         HEAD,
         "## Report\n",
@@ -83,7 +84,8 @@ def page(results: Results) -> str:
         f"Workers replaced after an input had ended them: {results['replaced_workers']:,}.\n",
         KILLS,
         phase_table(results["kills_by_phase"]),
-        SIMULATED.format(total=sum(simulated.values()), twice=twice),
+        FAULTS,
+        fault_table(results["faults"]),
     ]
     return "\n".join(parts)
 
@@ -135,3 +137,19 @@ def phase_table(kills: dict[str, int]) -> str:
         (phase, f"{counts[phase, 'SIGKILL']:,}", f"{counts[phase, 'SIGINT']:,}") for phase in phases
     ]
     return table(("killed", "SIGKILL", "SIGINT"), rows)
+
+
+def fault_table(faults: dict[str, int]) -> str:
+    """Trainings by kind and number of their faults."""
+    names = {
+        "KILL": "the process ends",
+        "ERROR": "a system call fails",
+        "FULL": "the disk is full",
+        "INTERRUPT": "Ctrl-C arrives",
+    }
+    rows = [
+        (text, f"{faults.get(f'{kind}: once', 0):,}", f"{faults.get(f'{kind}: twice', 0):,}")
+        for kind, text in names.items()
+        if any(name.startswith(kind) for name in faults)
+    ]
+    return table(("fault", "once", "twice"), rows)

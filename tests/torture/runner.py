@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from tests.torture.catalog import INPUTS, SIMULATED, TARGETS
+from tests.torture.catalog import FAULTS, INPUTS, TARGETS
 from tests.torture.kills import Killed, KillLoop
 from tests.torture.report import write_report
 from tests.torture.workers import MEMORY_MAX, SECONDS_MAX, Chunk, Result, try_inputs
@@ -35,7 +35,7 @@ class Plan:
     Attributes
     ----------
     inputs, kills
-        Numbers of mutated inputs and of killed processes. Simulated kills are as many.
+        Numbers of mutated inputs and of killed processes. There are as many faults as kills.
     minutes
         Maximum time; None for no limit.
     jobs
@@ -64,7 +64,7 @@ class Tally:
     @property
     def inputs(self) -> int:
         """Number of mutated inputs."""
-        return sum(each.total() for name, each in self.outcomes.items() if name != SIMULATED)
+        return sum(each.total() for name, each in self.outcomes.items() if name != FAULTS)
 
     def add(self, result: Result, seed: int) -> None:
         """Count the outcome of one input."""
@@ -114,9 +114,7 @@ class Run:
         while done < plan.inputs and not self.is_over:
             size = min(INPUTS, plan.inputs - done)
             for name, target in TARGETS.items():
-                share, of = (
-                    (plan.kills, plan.inputs) if name == SIMULATED else (target.share, INPUTS)
-                )
+                share, of = (plan.kills, plan.inputs) if name == FAULTS else (target.share, INPUTS)
                 first, last = (count * share // of for count in (done, done + size))
                 yield from self._parts(name, first, last)
             done += size
@@ -159,7 +157,7 @@ class Run:
         """Results as JSON types."""
         tally = self.tally
         outcomes = {name: dict(tally.outcomes[name]) for name in TARGETS if name in tally.outcomes}
-        simulated = outcomes.pop(SIMULATED, {})
+        faults = outcomes.pop(FAULTS, {})
         return {
             "date": self.began.date().isoformat(),
             "seed": self.plan.seed,
@@ -173,7 +171,7 @@ class Run:
             "kills": tally.killed.total,
             "kills_by_phase": dict(tally.killed.kills),
             "trainings": tally.killed.trainings,
-            "simulated_kills": simulated,
+            "faults": faults,
             "findings": tally.findings + tally.killed.findings,
             "versions": {"python": platform.python_version()}
             | {name: version(name) for name in PACKAGES},

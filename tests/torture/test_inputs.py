@@ -11,7 +11,7 @@ import pytest
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Ledger
 from taciturn.release.bundle import CERTIFICATE, SIGNATURE
-from tests.torture.catalog import INPUTS, SIMULATED, TARGETS
+from tests.torture.catalog import FAULTS, INPUTS, TARGETS
 from tests.torture.documents import CertificateTarget, ComposeTarget
 from tests.torture.mutators import mutate_bytes, mutate_json, mutate_lines
 from tests.torture.parquet import ParquetTarget, PyarrowTarget
@@ -27,7 +27,7 @@ READ_BY_POLARS = (ParquetTarget, PyarrowTarget)
 """Targets whose inputs can abort the process."""
 
 IN_PROCESS = [
-    target for name, target in TARGETS.items() if target not in READ_BY_POLARS and name != SIMULATED
+    target for name, target in TARGETS.items() if target not in READ_BY_POLARS and name != FAULTS
 ]
 SLOW = {RunFolderTarget, TextTarget, RowTarget, ForgedTarget, ComposeTarget}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.torture import kills
+from tests.torture.faults import FaultTarget
 from tests.torture.kills import Killed, KillLoop
-from tests.torture.sweep import SweepTarget
 from tests.torture.workers import tried
 
 
@@ -28,8 +28,8 @@ def test_a_training_with_another_result_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_trainings_killed_at_an_operation_resume_to_the_same_files(tmp_path: Path) -> None:
-    target = SweepTarget(tmp_path)
+def test_trainings_with_a_fault_at_a_system_call_resume_to_the_same_files(tmp_path: Path) -> None:
+    target = FaultTarget(tmp_path)
     found = [tried(target, 0, index) for index in range(15)]
     assert [result.finding for result in found if result.finding] == []
 

@@ -61,13 +61,19 @@ def train_in(
         )
 
 
-def train_killed(folder: Path, name: str, number: int | None, *, resume: bool = False) -> Injector:
-    """Train in an empty folder, killed at an operation that changes the disk."""
+def train_failing(folder: Path, name: str, injector: Injector, *, resume: bool = False) -> None:
+    """Train in an empty folder, or resume, while a system call fails."""
     if not resume:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-    with injected(Injector(number)) as injector:
+    with injected(injector):
         train_in(folder, name, resume=resume)
+
+
+def train_killed(folder: Path, name: str, number: int | None) -> Injector:
+    """Train in an empty folder, killed at an operation that changes the disk."""
+    injector = Injector(number)
+    train_failing(folder, name, injector)
     return injector
 
 

@@ -23,6 +23,7 @@ def main(folder: Path, log: Path, arguments: list[str], ready: Connection) -> No
         handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
         loop.CHECKPOINT_SECONDS = 0.02
         with repeatable():
             ready.send(True)

@@ -8,6 +8,7 @@ refuses to work in a process that was forked after its parent had used polars.
 import multiprocessing
 import os
 import resource
+import signal
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -172,6 +173,9 @@ def _work(pipe: Connection, folder: Path, errors: Path, seed: int) -> None:
     """Try inputs until the parent ends this process."""
     handle = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(handle, 2)
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C is for the parent, which ends this process
     targets: dict[str, Target] = {}
     while True:
         try:
@@ -182,17 +186,18 @@ def _work(pipe: Connection, folder: Path, errors: Path, seed: int) -> None:
         if name not in targets:
             own = folder / name
             own.mkdir()
+            limit_memory(None)  # libraries that are loaded now may reserve a lot
             targets[name] = chunk.target(own)
-            limit_memory()
+            limit_memory(MEMORY_MAX)
         for index in range(chunk.start, chunk.stop):
             pipe.send(tried(targets[name], seed, index))
 
 
-def limit_memory() -> None:
-    """Limit the memory of this process to what it has and `MEMORY_MAX`."""
-    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+def limit_memory(more: int | None) -> None:
+    """Limit the memory of this process to what it has and so many bytes; None for no limit."""
     _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY_MAX, most))
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (most if more is None else held + more, most))
 
 
 def tried(target: Target, seed: int, index: int) -> Result:
