@@ -162,7 +162,7 @@ def test_the_leak_on_real_ratings_exceeds_the_claim(
     taciturn: Command, real_set: Any, tmp_path: Path
 ) -> None:
     real_set("ml-1m.zip")
-    result = taciturn("paper", "leak", "--item", "2858", "--histories", 4, "--json")
+    result = taciturn("paper", "leak", "--item", "2858", "--transcripts", 4, "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["claimed_epsilon"] == pytest.approx(13.1837, abs=1e-4)

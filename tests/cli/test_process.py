@@ -58,7 +58,7 @@ def test_a_file_never_takes_the_place_of_a_closed_stream() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["verify release", "doctor --json", "--help", "--version", "recommend release --user 3"],
+    ["verify release", "doctor --json", "--help", "--version", "predict release --user 3 --item 2"],
 )
 def test_a_broken_pipe_ends_quietly(folder: Path, command: str) -> None:
     process = subprocess.Popen(

@@ -167,7 +167,7 @@ def test_als_releases_variances_and_pattern_features_as_asked(
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
     cards = [(tmp_path / name / "card.md").read_text(encoding="utf-8") for name in "ab"]
     assert "features of the rating pattern" in cards[0] and "features" not in cards[1]
-    assert "profiles of length 3," in cards[1]
+    assert "a bias and 3 factors" in cards[1]
     pair = "--user", 1, "--item", 1
     found = json.loads(taciturn("predict", tmp_path / "a", *pair, "--json").stdout)
     assert 1 <= found["rating"] <= 5 and 0.2 < found["deviation"] < 3
