@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=Plan.kills, help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=Plan.jobs, help="default: %(default)s")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="default: %(default)s")
+    parser.add_argument("--remark", default=Plan.remark, help="sentence for the report")
     given = parser.parse_args()
     if (given.name is None) != (given.index is None):
         parser.error("NAME and --index belong together")
@@ -40,6 +41,7 @@ def main() -> int:
         minutes=given.minutes,
         jobs=given.jobs,
         seed=given.seed,
+        remark=given.remark,
     )
     return 1 if carry_out(plan, given.output) else 0
 

@@ -30,8 +30,10 @@ accepted, it is checked further:
 - The ε of a certificate is never below the one that its events give, recomputed with 50 digits.
 - A training that is resumed from a changed run folder ends in the files of an undisturbed one.
 
-An input takes at most {seconds:g} seconds and {gigabytes:g} GiB. Parquet files are read by polars,
-which can abort the process. A guard then prints a line that names the file and exits with code 2.
+Workers try the inputs in batches, with {gigabytes:g} GiB of memory. One that reports nothing for
+{seconds:g} seconds, or {first:g} at the beginning of a batch, is killed, and that is a finding.
+Parquet files are read by polars, which can abort the process. A guard then prints a line that names
+the file and exits with code 2.
 """
 
 KILLS = """## Killed trainings
@@ -78,8 +80,13 @@ def page(results: Results) -> str:
         HEAD,
         "## Report\n",
         table(("", ""), facts),
+        *([f"{results['remark']}\n"] if results["remark"] else []),
         *([listing(found)] if found else []),
-        INPUTS.format(seconds=limits["seconds"], gigabytes=limits["bytes"] / 2**30),
+        INPUTS.format(
+            seconds=limits["seconds"],
+            first=limits["seconds"] + limits["building_seconds"],
+            gigabytes=limits["bytes"] / 2**30,
+        ),
         outcome_table(results),
         f"Workers replaced after an input had ended them: {results['replaced_workers']:,}.\n",
         KILLS,

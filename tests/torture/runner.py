@@ -17,7 +17,7 @@ from typing import Any
 from tests.torture.catalog import FAULTS, INPUTS, TARGETS
 from tests.torture.kills import Killed, KillLoop
 from tests.torture.report import write_report
-from tests.torture.workers import MEMORY_MAX, SECONDS_MAX, Chunk, Result, try_inputs
+from tests.torture.workers import BUILDING, MEMORY_MAX, SECONDS_MAX, Chunk, Result, try_inputs
 
 CHUNK = 40
 """Maximum number of inputs that a worker takes at once."""
@@ -42,6 +42,8 @@ class Plan:
         Worker processes for inputs. Trainings to be killed run beside them, one at a time.
     seed
         Seed of all mutations and moments.
+    remark
+        Sentence for the report, about the machine for example.
     """
 
     inputs: int = 1_000_000
@@ -49,6 +51,7 @@ class Plan:
     minutes: float | None = None
     jobs: int = 2
     seed: int = 1
+    remark: str = ""
 
 
 @dataclass
@@ -162,12 +165,17 @@ class Run:
             "date": self.began.date().isoformat(),
             "seed": self.plan.seed,
             "jobs": self.plan.jobs,
+            "remark": self.plan.remark,
             "seconds": round(monotonic() - self.start),
             "inputs": tally.inputs,
             "outcomes": outcomes,
             "slowest_seconds": {name: round(tally.slowest[name], 2) for name in outcomes},
             "replaced_workers": tally.replaced,
-            "limits": {"seconds": SECONDS_MAX, "bytes": MEMORY_MAX},
+            "limits": {
+                "seconds": SECONDS_MAX,
+                "building_seconds": BUILDING,
+                "bytes": MEMORY_MAX,
+            },
             "kills": tally.killed.total,
             "kills_by_phase": dict(tally.killed.kills),
             "trainings": tally.killed.trainings,
