@@ -17,6 +17,7 @@ PAGE = ROOT / "docs" / "concepts" / "architecture.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_worked_example_of_a_solver_passes_its_contract(tmp_path: Path) -> None:
     """In a copy of the package: one source file, one entry, one proof page, one test file."""
     found = BLOCK.findall(PAGE.read_text(encoding="utf-8"))

@@ -81,6 +81,7 @@ def test_a_table_of_only_noise_has_its_shape() -> None:
         assert table.shape == (10, 3) and np.unique(table).size == 30
 
 
+@pytest.mark.slow
 def test_time_of_a_training_is_split_by_kernel() -> None:
     kernels = {"bias": "grid_sums", "als:rating": "error_sums", "non-private": "ridge_rows"}
     assert kernels.keys() <= set(SOLVERS)

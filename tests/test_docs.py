@@ -96,6 +96,7 @@ def without_varying(text: str) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_a_tutorial_works_from_start_to_end(
     taciturn: Command, page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -97,6 +97,7 @@ def test_an_internal_error_shows_its_class_only(
         app.run(["doctor"])
 
 
+@pytest.mark.slow
 def test_a_process_prints_and_exits_as_a_call_in_this_one(
     taciturn: Command, taciturn_process: Command, tmp_path: Path
 ) -> None:

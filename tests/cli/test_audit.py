@@ -72,6 +72,7 @@ def test_units_that_protect_the_rating_pattern_pass_an_audit(audit: Audit, unit:
     assert all(check["passed"] for check in facts["checks"])
 
 
+@pytest.mark.slow
 def test_an_audit_that_is_too_small_prints_a_warning(audit: Audit) -> None:
     run = audit("two-worlds", "--solver", "bias", "--runs", "1", "--jobs", 1)
     assert "could not have refuted the claim" in run.stderr

@@ -121,6 +121,7 @@ def test_exact_output_is_marked_in_json(taciturn: Command, file: Path, tmp_path:
     assert dry["view"] == "owner" and dry["memory_bytes"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one-run", "attack", "two-worlds"])
 def test_audits_are_marked_in_json(taciturn: Command, kind: str) -> None:
     size = {

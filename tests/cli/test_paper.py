@@ -29,6 +29,7 @@ def points(folder: Path, number: int) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 def test_figures_of_epsilon_need_no_data(taciturn: Command, tmp_path: Path) -> None:
     result = taciturn("paper", "figure", "10-11", "22", "-o", tmp_path / "figures", "--json")
     assert result.returncode == 0, result.stderr
@@ -138,6 +139,7 @@ def test_bad_options_name_the_expected_value(
     assert result.stdout == ""
 
 
+@pytest.mark.slow
 def test_a_leak_is_printed_and_written(taciturn: Command, tmp_path: Path) -> None:
     options = [
         "--dataset",

@@ -35,6 +35,7 @@ def _train(output: str) -> list[str]:
     return [*"train ratings.csv --scale 1:5 --epsilon 10 --solver bias -o".split(), output]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-"])
 def test_a_closed_stream_loses_nothing(folder: Path, closed: str) -> None:
     output = "".join(str(ord(char)) for char in closed)
@@ -131,6 +132,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", [0.0, 0.03, 0.1, 0.3, 0.6])
 def test_an_interrupt_at_any_moment_is_one_line(delay: float) -> None:
     process = subprocess.Popen(

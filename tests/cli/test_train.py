@@ -284,6 +284,7 @@ def test_an_interrupted_command_can_be_resumed(taciturn: Command, tmp_path: Path
     assert not (tmp_path / "r.run").exists()
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_shows_counts_only(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
     arguments = "train synthetic:100k --solver gradient --epsilon 5 --iterations 200".split()

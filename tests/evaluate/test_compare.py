@@ -29,6 +29,7 @@ def run(folder: Path, plan: Plan = PLAN, ratings: Any = RATINGS) -> compare.Comp
     return run_comparison(ratings, plan, source="made up", folder=folder)
 
 
+@pytest.mark.slow
 def test_every_cell_is_run_once_and_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path)
     assert list(first.results) == PLAN.cells and len(PLAN.cells) == 2 * (3 * 2 + 1)
@@ -62,6 +63,7 @@ def test_other_ratings_or_settings_are_run(tmp_path: Path, change: str) -> None:
     assert len(list((tmp_path / "cells").iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_a_cell_is_a_fit_on_the_split_of_its_seed(tmp_path: Path) -> None:
     found = run(tmp_path).results[Cell(solver="non-private", unit=None, epsilon=None, seed=1)]
     train, test = random_split(RATINGS, 0.1, 1)
@@ -76,6 +78,7 @@ def test_the_paper_is_compared_at_the_same_exact_epsilon() -> None:
     assert gaussian.epsilon(PLAN.delta, mu) == pytest.approx(5.0)
 
 
+@pytest.mark.slow
 def test_differences_are_paired_by_seed(tmp_path: Path) -> None:
     comparison = run(tmp_path)
     by_kind = {(each.solver, each.epsilon): each for each in comparison.summaries()}
@@ -109,6 +112,7 @@ def test_units_are_compared_side_by_side(tmp_path: Path) -> None:
         assert unit.facts.protects.replace("'", "&#x27;") in page or unit.facts.protects in page
 
 
+@pytest.mark.slow
 def test_a_comparison_is_written_as_data_figures_and_a_page(tmp_path: Path) -> None:
     comparison = run(tmp_path)
     files = write_comparison(tmp_path, comparison)

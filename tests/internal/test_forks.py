@@ -82,6 +82,7 @@ USES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.parametrize("use", USES)
 def test_a_child_of_a_process_that_used_threads_is_refused_at_once(folder: Path, use: str) -> None:
@@ -91,6 +92,7 @@ def test_a_child_of_a_process_that_used_threads_is_refused_at_once(folder: Path,
     assert 'get_context("spawn")' in said and 'get_context("forkserver")' in said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.parametrize("before", ["pass", "import polars", "import taciturn; taciturn.load"])
 def test_a_child_forked_before_any_use_works(folder: Path, before: str) -> None:

@@ -240,6 +240,7 @@ def test_a_place_in_the_tail_is_drawn_again_within_its_cell(observed: Observed) 
         assert drawn == (start + cell * cell_size + 5, 5 + links)
 
 
+@pytest.mark.slow
 def test_point_masses_are_within_the_error_that_is_charged(observed: Observed) -> None:
     """Integers at the seams of layers and cells, and at random up to 24σ."""
     table, random = observed.table, np.random.default_rng(3)

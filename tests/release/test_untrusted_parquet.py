@@ -55,6 +55,7 @@ print("read all")
 """
 
 
+@pytest.mark.slow
 def test_no_changed_byte_ends_the_process(signed: Path) -> None:
     """All values of all bytes; a general reader allocated 10^18 bytes for one of them and died."""
     command = [sys.executable, "-c", EVERY_BYTE, str(signed / "release" / bundle.ITEMS)]

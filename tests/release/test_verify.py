@@ -196,6 +196,7 @@ def without(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.slow
 def test_verifying_needs_no_compiled_code_no_noise_and_no_fcntl(
     release: Path, tmp_path: Path
 ) -> None:

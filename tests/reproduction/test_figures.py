@@ -154,6 +154,7 @@ def test_every_figure_has_a_drawing_and_a_reading(tmp_path: Path) -> None:
         assert words.endswith(".") and "nan" not in words and len(words) > 100
 
 
+@pytest.mark.slow
 def test_figures_are_written_and_read_and_put_on_one_page(tmp_path: Path) -> None:
     results = reproduce([12, 23, 12], tmp_path)
     assert [result.figure.number for result in results] == [12, 23]

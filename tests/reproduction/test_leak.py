@@ -262,6 +262,7 @@ def test_the_lower_bound_rarely_exceeds_the_mean() -> None:
     assert failures <= 200
 
 
+@pytest.mark.slow
 def test_a_small_measurement_is_complete_and_written(tmp_path: Path) -> None:
     options = LeakSettings(dataset="synthetic:100k", transcripts=2, iterations=5)
     leak = measure_leak(options, jobs=1)

@@ -97,6 +97,7 @@ def test_truncated_bytes_give_no_state() -> None:
         assert unpack(content[:length], STATE) is None
 
 
+@pytest.mark.slow
 def test_damaged_bytes_give_the_same_state_or_none() -> None:
     """Never another state or an exception. Some bytes of the container do not matter."""
     content = pack(3, STATE)

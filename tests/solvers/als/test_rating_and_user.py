@@ -84,6 +84,7 @@ def without_user(ratings: Ratings, user: int) -> Ratings:
     return smaller
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_neighbours_never_differ_by_more_than_recorded(solver: Any) -> None:
     """Given the same transcript every table keeps its bound, whichever dataset was trained on."""
@@ -300,6 +301,7 @@ def test_the_charge_for_the_sampler_is_fixed_in_advance(unit: Unit) -> None:
     assert fit.owner_model.item_profiles.factors.shape[1] > 0
 
 
+@pytest.mark.slow
 def test_many_factors_train_within_a_small_budget() -> None:
     fit = AlsSolver(factors=64).fit(random_ratings(2), Budget.from_epsilon(1e-4, 1e-5))
     assert fit.ledger.status is Status.PROVEN
