@@ -81,10 +81,15 @@ USES = {
     "polars alone": ("import polars; polars.DataFrame({'a': [2, 1]}).sort('a')", "load()"),
 }
 
+IN_QUICK = ("load", "recommend", "polars alone")
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    "use",
+    [pytest.param(use, marks=() if use in IN_QUICK else pytest.mark.slow) for use in USES],
+)
 def test_a_child_of_a_process_that_used_threads_is_refused_at_once(folder: Path, use: str) -> None:
     before, after = USES[use]
     said = run(folder, f"{before}\ndef work():\n    {after}\nin_child(work)")
