@@ -90,6 +90,7 @@ def test_plain_conversion_is_attained_at_the_best_order(delta: float, mu: float)
     assert at_best == pytest.approx(renyi.epsilon_zcdp(delta, mu), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("multiplier", "count"), [(1.0, 1), (5.0, 100), (20.0, 300), (2.0, 50)])
 def test_accountants_agree_with_dp_accounting(multiplier: float, count: int) -> None:
     event = SelfComposedDpEvent(GaussianDpEvent(multiplier), count)

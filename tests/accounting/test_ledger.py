@@ -190,6 +190,7 @@ def test_a_published_pattern_is_free_under_value_only() -> None:
         _ = Ledger([published]).status
 
 
+@pytest.mark.slow
 @given(ledgers)
 def test_json_round_trip_keeps_every_bit_and_fits_the_schema(ledger: Ledger) -> None:
     text = strict_json.dumps(ledger.to_dict())
@@ -213,6 +214,7 @@ junk: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(ledgers, st.data())
 def test_the_schema_accepts_every_ledger_that_is_read(ledger: Ledger, data: st.DataObject) -> None:
     """A damaged document is read only if it still fits the published schema."""

@@ -77,6 +77,7 @@ def test_bounds_of_one_run_rarely_exceed_the_truth(guesses: int, mu: float) -> N
     assert (high <= binom.ppf(0.9999, audits, 0.1)).all()
 
 
+@pytest.mark.slow
 def test_bounds_of_one_run_are_close_to_the_truth() -> None:
     """For μ = 1 (ε = 4.38) and 10,000 canaries, they are about 2.3 and 3.0 in terms of ε."""
     random, canaries, mu = np.random.default_rng(3), 10_000, 1.0

@@ -108,6 +108,7 @@ def less_recorded(patch: Patch) -> None:
     patch.setattr(mechanism.Gate, "plan", plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["bias", "gradient", "als"])
 def test_a_gate_that_records_less_than_a_query_states_is_caught(
     name: str, monkeypatch: Patch
@@ -247,6 +248,7 @@ def test_too_little_noise_is_seen_by_scores_alone(
     assert is_seen_by_scores(name, 100 if name == "als" else 500)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_checkpoint_needed", [False, True])
 def test_other_noise_after_resuming_is_caught(
     is_checkpoint_needed: bool, monkeypatch: Patch
@@ -275,6 +277,7 @@ def same_noise(patch: Patch, reused: Callable[[int, int], tuple[int, int]]) -> N
     patch.setattr(NoiseSource, "_words", words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gradient", "als"])
 def test_the_same_noise_in_two_rounds_is_caught(name: str, monkeypatch: Patch) -> None:
     same_noise(monkeypatch, lambda event, block: (event % 2, block))
@@ -297,6 +300,7 @@ def test_the_same_noise_in_two_blocks_is_caught(monkeypatch: Patch) -> None:
     assert "fresh noise in every round" in failed("bias", ratings=load(frame, scale="1:5:1"))
 
 
+@pytest.mark.slow
 def test_a_predictable_generator_is_caught(monkeypatch: Patch) -> None:
     monkeypatch.setattr(SecureNoise, "__init__", lambda self: self._begin(bytes(32)))
     for name in ("bias", "gradient", "als"):
@@ -356,6 +360,7 @@ def test_queries_that_depend_on_ratings_are_caught() -> None:
     assert result.verdict is Verdict.VIOLATED
 
 
+@pytest.mark.slow
 def test_floating_point_noise_is_caught(monkeypatch: Patch) -> None:
     def add_noise(self: Any, source: NoiseSource, block: int) -> None:
         rows = slice(block * self._size, (block + 1) * self._size)

@@ -59,6 +59,7 @@ def test_the_paper_is_caught_by_its_counterexample() -> None:
     assert [each.name for each in result.findings if not each.passed] == ["bounded"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*SOUND, *PRIVATE_PATTERN])
 def test_sound_solvers_pass_every_check(name: str) -> None:
     """On the worst case, and on random ratings."""

@@ -66,6 +66,7 @@ def test_doctor_describes_the_installation(taciturn: Command) -> None:
     assert document["compiler"] in taciturn("doctor").stdout
 
 
+@pytest.mark.slow
 def test_an_ascii_terminal_is_supported(taciturn_process: Command) -> None:
     arguments = "budget paper --epsilon-i 0.4 --delta-i 0.01 --iterations 300 --delta 1e-5".split()
     result = taciturn_process(*arguments, env=os.environ | {"PYTHONIOENCODING": "ascii"})

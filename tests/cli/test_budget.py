@@ -120,6 +120,7 @@ def test_compose_refuses_a_forged_certificate(taciturn: Command, tmp_path: Path)
     assert result.stderr.startswith(f"error: {file}: the certificate does not follow")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["curve.png", "curve.svg", "curve.PDF"])
 def test_a_plot_is_written_in_the_format_of_its_name(
     taciturn: Command, tmp_path: Path, name: str

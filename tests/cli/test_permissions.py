@@ -74,6 +74,7 @@ def test_an_unreadable_folder_is_not_called_empty(
     assert result.stderr == "error: cannot read folder: Permission denied\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "outputs",
     [

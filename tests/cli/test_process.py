@@ -57,6 +57,7 @@ def test_a_file_never_takes_the_place_of_a_closed_stream() -> None:
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     ["verify release", "doctor --json", "--help", "--version", "predict release --user 3 --item 2"],
@@ -84,6 +85,7 @@ def test_a_failed_check_is_reported_without_a_reader_too(folder: Path) -> None:
     assert process.returncode == 1 and b"failed verification: limits" in errors
 
 
+@pytest.mark.slow
 def test_a_training_without_a_reader_is_finished(folder: Path) -> None:
     process = subprocess.Popen(
         [*MAIN, *_train("unread")], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

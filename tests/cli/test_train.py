@@ -181,6 +181,7 @@ def test_als_releases_variances_and_pattern_features_as_asked(
         assert taciturn("verify", tmp_path / name).returncode == 0
 
 
+@pytest.mark.slow
 def test_errors_are_marked_as_owner_only(taciturn: Command, tmp_path: Path) -> None:
     arguments = "train", "synthetic:10k", "--epsilon", 20, "--holdout", 0.1
     result = taciturn(*arguments, "-o", tmp_path / "a", "--json")

@@ -341,6 +341,7 @@ cells = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(cells, min_size=2, max_size=5), max_size=8), st.sampled_from(",\t;|"))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 def test_any_table_is_read_or_refused(tmp_path: Path, rows: list[list[str]], by: str) -> None:

@@ -148,6 +148,7 @@ def test_synthetic_ratings_are_the_same_whatever_the_threads() -> None:
     assert not one.to_frame().equals(other.to_frame())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["10k", "100k", "1m"])
 def test_synthetic_ratings_look_like_real_ones(name: str) -> None:
     size, ratings = PRESETS[name], synthetic_ratings(name)

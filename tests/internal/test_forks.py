@@ -105,6 +105,7 @@ def test_a_child_forked_before_any_use_works(folder: Path, before: str) -> None:
     assert said.startswith("doneForkedProcess: ")
 
 
+@pytest.mark.slow
 def test_a_forkserver_and_a_spawned_process_work(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -81,6 +81,7 @@ def test_a_spent_budget_is_certified_and_not_exceeded(epsilon: float, shares: li
     assert len(gate.ledger.events) == recorded
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=30), st.floats(0.01, 30))
 def test_no_sequence_of_shares_exceeds_the_budget(shares: list[float], epsilon: float) -> None:
     budget = Budget.from_epsilon(epsilon, 1e-6)

@@ -90,6 +90,7 @@ def test_the_exponential_is_accurate() -> None:
             assert abs(_core.exp_minus(w) / mpmath.exp(-mpmath.mpf(w)) - 1) < 5e-16
 
 
+@pytest.mark.slow
 def test_the_edges_equal_the_output_of_their_script() -> None:
     script = ROOT / "cpp" / "ziggurat_edges.py"
     result = subprocess.run(

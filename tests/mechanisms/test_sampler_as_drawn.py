@@ -314,6 +314,7 @@ def test_the_observer_sees_a_layer_drawn_anew(monkeypatch: pytest.MonkeyPatch) -
     assert 1e-5 < max(abs(chance * LAYERS - 1) for chance in smaller) < 2e-5
 
 
+@pytest.mark.slow
 def test_a_layer_drawn_anew_would_cost_privacy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Proven ε of a training under `value` if a rejection drew a new layer."""
     monkeypatch.setattr(Observed, "redraws_within", lambda self, layer: False)

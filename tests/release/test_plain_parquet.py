@@ -105,6 +105,7 @@ def with_pandas(content: bytes) -> dict[str, list[Any]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [with_pyarrow, with_polars, with_pandas])
 @pytest.mark.parametrize(("rows", "width", "ids", "variances"), SHAPES)
 def test_other_programs_read_the_same_values(

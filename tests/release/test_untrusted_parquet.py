@@ -167,6 +167,7 @@ def damaged(content: bytes, other: bytes, chance: random.Random) -> bytes:
             return content[:place] + content[again : again + size] + content[place:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES, ids=["text", "signed", "unsigned"])
 def test_damaged_tables_are_refused_or_decode_to_their_own_bytes(table: PlainTable) -> None:
     chance = random.Random(len(table.ids))  # noqa: S311 what to damage

@@ -71,6 +71,7 @@ def test_held_out_errors_equal_those_of_predictions(protocol: Protocol) -> None:
     assert marks[59] == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_cell_without_iterations_ends_by_the_stopping_rule() -> None:
     cell = replace(CELL, iterations=None, held_out=True)
     trace = run_cell(cell, RATINGS, noise=InsecureTestNoise(3))

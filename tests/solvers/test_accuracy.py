@@ -32,6 +32,7 @@ def movielens(real_ratings: Callable[[str], Ratings]) -> Split:
     return random_split(real_ratings("ml-1m"), 0.1, seed=11)
 
 
+@pytest.mark.slow
 def test_solvers_rank_as_expected_on_synthetic_ratings(synthetic: Split) -> None:
     bias = error("non-private-bias", synthetic)
     reference = error("non-private", synthetic)

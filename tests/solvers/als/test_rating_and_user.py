@@ -344,6 +344,7 @@ def test_errors_on_movielens_are_below_their_maxima(
             assert rmse(fit, test) < rmse(bias, test)
 
 
+@pytest.mark.slow
 def test_factors_help_at_a_large_budget_and_never_hurt_much() -> None:
     train, test = random_split(load("synthetic:100k"), 0.1, 1)
     for unit in (Unit.RATING, Unit.USER):
