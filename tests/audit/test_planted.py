@@ -245,7 +245,7 @@ def test_too_little_noise_is_seen_by_scores_alone(
     plant: Callable[[Patch], None], name: str, monkeypatch: Patch
 ) -> None:
     plant(monkeypatch)
-    assert is_seen_by_scores(name, 100 if name == "als" else 500)
+    assert is_seen_by_scores(name, 500)
 
 
 @pytest.mark.slow
