@@ -190,3 +190,18 @@ def test_a_full_disk_releases_nothing(tmp_path: Path, room: int) -> None:
     assert journal.read_bytes() == before
     release(gate, FIXED, share=0.1)
     assert len(read_journal(journal).events) == 1
+
+
+def test_an_interrupt_while_closing_does_not_close_the_lock_twice(tmp_path: Path) -> None:
+    """A second close would hide Ctrl-C, or close a file that has the same number by then."""
+    place, close = folder(tmp_path / "run"), os.close
+
+    def interrupted(handle: int) -> None:
+        close(handle)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "close", interrupted)
+        place.close()
+    place.close()
+    RunFolder.resume(tmp_path / "run", data=DATA).close()

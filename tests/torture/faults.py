@@ -58,6 +58,9 @@ class FaultTarget(Target):
         """Train, or resume, with a fault at a system call."""
         code = errno.ENOSPC if failure is Failure.FULL else chance.choice((errno.EIO, errno.EACCES))
         injector = Injector(number, failure, code=code, counts_reads=True)
-        with suppress(TaciturnError, OSError, KeyboardInterrupt):
+        # After Ctrl-C, no other error may hide it.
+        interrupts = (KeyboardInterrupt,)
+        errors = interrupts if failure is Failure.INTERRUPT else (TaciturnError, OSError)
+        with suppress(*errors):
             train_failing(self.work, name, injector, resume=resume)
         return injector

@@ -209,8 +209,10 @@ class RunFolder:
     def close(self) -> None:
         """Release the lock on the folder, so that the run can be resumed."""
         if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            try:
+                os.close(self._lock)
+            finally:
+                self._lock = None  # closed even if an interrupt or an error came
 
     def erase_key(self) -> None:
         """Erase every secret file and release the lock on the folder; the ledger stays."""
