@@ -166,7 +166,7 @@ def test_unknown_ids_are_refused_by_name() -> None:
         recommender.similar(11)
     with pytest.raises((InvalidParameter, InvalidDocument), match="whole numbers"):
         recommender.recommend(["bob"])
-    with pytest.raises(InvalidParameter, match="as a list"):
+    with pytest.raises((InvalidParameter, InvalidDocument), match="whole numbers"):
         recommender.recommend("bob")
     with pytest.raises(InvalidParameter, match="count"):
         recommender.recommend([10], 0)

@@ -1,14 +1,23 @@
 """Ids of users and items from callers: conversion to the type of a table, and rows in it."""
 
+import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from taciturn._internal import validate
 from taciturn._internal.forks import check_fork
+from taciturn._internal.interchange import is_pandas
 from taciturn.errors import InvalidDocument, InvalidParameter
+
+Id = int | str
+
+Ids = Iterable[Id]
+"""Several ids: a list, an array, or a series of polars or pandas."""
 
 _WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 """Text that is a whole number. 007 is not 7: the text of an id is converted only if it returns."""
@@ -17,14 +26,40 @@ _DIGITS_MAX = 20
 """Maximum length of the text of a 64-bit number."""
 
 
-def id_series(ids: Sequence[int | str] | pl.Series) -> pl.Series:
-    """Ids as a series; raises unless they are all whole numbers or all text."""
-    if isinstance(ids, str):
-        raise InvalidParameter("pass ids as a list, even a single id")
+def is_one_id(ids: object) -> bool:
+    """True if `ids` is a single id rather than several."""
+    return isinstance(ids, str | numbers.Number | np.generic | None)
+
+
+def id_series(ids: Id | Ids) -> pl.Series:
+    """One id or several as a series; raises unless they are all whole numbers or all text."""
+    check_fork()
+    several: Any = [ids] if is_one_id(ids) else ids
+    if is_pandas(several, "Series", "Index"):
+        several = several.to_numpy()
+    if isinstance(several, bytes | Mapping) or not isinstance(several, Iterable):
+        raise InvalidParameter(f"pass one id or a list of ids, got {validate.shown(several)}")
+    if isinstance(several, np.ndarray) and several.ndim != 1:
+        raise InvalidParameter("ids must be one-dimensional: one id or a list of ids")
     try:
-        return ids if isinstance(ids, pl.Series) else pl.Series(list(ids))
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        raise InvalidParameter("ids must be all whole numbers or all text") from None
+        series = several if isinstance(several, pl.Series) else pl.Series(_plain(several))
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        series = pl.Series([None], dtype=pl.Object)
+    if not (series.dtype.is_numeric() or series.dtype in (pl.String, pl.Null)):
+        raise InvalidParameter("ids must be all whole numbers or all text")
+    return series
+
+
+def _plain(ids: Ids) -> Any:
+    """Ids that polars takes: an array of numbers as it is, anything else as a list."""
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "iu":
+        return ids
+    return [each.item() if isinstance(each, np.generic) else each for each in ids]
+
+
+def like_ids(values: npt.NDArray[Any], ids: object) -> Any:
+    """Numbers, one for each id: an array, or a float for a single id."""
+    return float(values[0]) if is_one_id(ids) else values
 
 
 def parse_id(text: str, ids: pl.Series) -> int | str:

@@ -6,20 +6,36 @@ import numbers
 import re
 from datetime import date, datetime
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TypeVar
 
 from taciturn.errors import InvalidParameter
 
 Choice = TypeVar("Choice", bound=StrEnum)
+Kind = TypeVar("Kind")
 
 COUNT_MAX = 10**12
 """Maximum count; sums with this many terms are still far from overflow."""
 
 
 def shown(value: object) -> str:
-    """Representation of a parameter for an error message, shortened if it is long."""
+    """Representation of a parameter for an error message, shortened if it is long.
+
+    Of anything but a number or text only the type is shown: a table may hold private values.
+    """
+    if not isinstance(value, str | int | float | numbers.Number | PurePath | None):
+        return f"an object of type {type(value).__name__}"
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "a whole number of more than 70 digits"  # Python does not print the largest ones
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:40]}…"
+
+
+def instance(name: str, value: object, kind: type[Kind], hint: str) -> Kind:
+    """Validated object of a class; the hint says how to make one."""
+    if isinstance(value, kind):
+        return value
+    raise InvalidParameter(f"{name} must be of class {kind.__name__}, got {shown(value)}; {hint}")
 
 
 def _real(name: str, value: object, expected: str) -> float:

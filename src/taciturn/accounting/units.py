@@ -4,6 +4,7 @@ A guarantee means nothing without its unit.
 """
 
 from enum import StrEnum
+from typing import Literal
 
 from taciturn.accounting import text
 
@@ -19,3 +20,7 @@ class Unit(StrEnum):
     def facts(self) -> text.UnitFacts:
         """Neighbouring relation of this unit, and what it does and does not protect, in words."""
         return text.UNITS[self]
+
+
+UnitName = Unit | Literal["value", "rating", "user"]
+"""Privacy unit, or its name as callers write it."""

@@ -97,7 +97,7 @@ def worst_pair(solver: Solver) -> Pair:
     if solver.has_private_items:
         return _four_users(solver)
     if solver.unit is not Unit.VALUE:
-        return _present_or_absent(solver.unit)
+        return _present_or_absent(Unit(solver.unit))
     users = items = 16 if solver.clips_residuals else 1
     rows, columns = (each.ravel() for each in np.indices((users, items)))
     values = np.full(rows.size, 3.0)

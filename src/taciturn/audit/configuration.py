@@ -91,7 +91,7 @@ def choose_case(
     """Case for many runs: neighbouring datasets from real data, or the worst pair known."""
     solver, budget = configuration.resolve(cases.EPSILON, is_small=read is None)
     if read is not None:
-        pair = chosen_pair(read(), solver.unit, user=user, item=item, to=to)
+        pair = chosen_pair(read(), Unit(solver.unit), user=user, item=item, to=to)
     elif user is not None or item is not None or to is not None:
         raise InvalidParameter(
             "--user, --item and --to choose a rating of real data: give a ratings file"
@@ -109,7 +109,7 @@ def choose_targets(
 ) -> tuple[Solver, Budget | None, Canaries]:
     """Solver and budget for one run, and canaries in real or synthetic ratings."""
     solver, budget = configuration.resolve(one_run.EPSILON, is_small=False)
-    (low, high), unit = values, solver.unit
+    (low, high), unit = values, Unit(solver.unit)
     if read is not None:
         return solver, budget, choose_canaries(read(), most, unit, low=low, high=high)
     if not 0 < most <= CANARIES_MAX:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn import _core
-from taciturn._internal import parallel
+from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
+from taciturn._internal.ids import match_rows
 from taciturn.data.pattern import Axis, Pattern, RatingPattern
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
@@ -217,6 +218,20 @@ class Ratings:
             digest.update(repr(ids.to_list()).encode())
         return digest.hexdigest()
 
+    def pairs_of(self, users: pl.Series) -> pl.DataFrame:
+        """Rated pairs of some users, with the columns user_id and item_id. Private."""
+        rows = match_rows(users, self.user_ids)
+        rows = np.unique(rows[rows >= 0])
+        starts, counts = self.by_user.starts[rows], np.diff(self.by_user.starts)[rows]
+        before = np.cumsum(counts) - counts
+        places = np.repeat(starts - before, counts) + np.arange(counts.sum())
+        return pl.DataFrame(
+            {
+                "user_id": self.user_ids.gather(np.repeat(rows, counts)),
+                "item_id": self.item_ids.gather(self.by_user.columns[places]),
+            }
+        )
+
     def to_frame(self) -> pl.DataFrame:
         """Table with the columns user_id, item_id, rating and, if available, timestamp."""
         check_fork()
@@ -228,6 +243,12 @@ class Ratings:
         if self.timestamps is not None:
             columns["timestamp"] = pl.Series(self.timestamps)
         return pl.DataFrame(columns)
+
+
+def check_ratings(ratings: object, name: str = "ratings") -> None:
+    """Raise unless it is `Ratings`; shows nothing of a table, which may be private."""
+    hint = "load a table or a file first, such as taciturn.load(table, scale='1:5')"
+    validate.instance(name, ratings, Ratings, hint)
 
 
 def group(rows: Indices, columns: Indices, codes: npt.NDArray[Any], count: int) -> Csr:

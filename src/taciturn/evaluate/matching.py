@@ -7,13 +7,13 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal.ids import match_rows
-from taciturn.data.ratings import Ratings
+from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter
-from taciturn.model.factor_model import FactorModel
+from taciturn.model.factor_model import FactorModel, HasModel, model_of
 from taciturn.model.profiles import Profiles
 from taciturn.solvers.contract import Fit
 
-Model = Fit | FactorModel
+Model = Fit | HasModel | FactorModel
 """Fits are evaluated with their private profiles, where they have any."""
 
 RowMap = npt.NDArray[np.int64]
@@ -64,8 +64,9 @@ class Matched:
 
 
 def match(model: Model, ratings: Ratings) -> Matched:
-    """Match ratings to a model by the ids of users and items."""
-    model = model.owner_model if isinstance(model, Fit) else model
+    """Match ratings to a fit, release or model by the ids of users and items."""
+    model = model.owner_model if isinstance(model, Fit) else model_of(model)
+    check_ratings(ratings)
     if len(ratings) == 0:
         raise InvalidParameter("there are no ratings to compare predictions with")
     width = model.factor_count

@@ -5,18 +5,18 @@ scale. The value before clipping is called a score. Nothing here needs the compi
 release can be read and verified without it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, overload
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
-from taciturn._internal.ids import find_rows, id_series
+from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
 from taciturn.errors import InvalidParameter
-from taciturn.model.fold_in import FoldedIn, Id, assumed_prior, known_ratings, solve_profile
+from taciturn.model.fold_in import FoldedIn, assumed_prior, known_ratings, solve_profile
 from taciturn.model.profiles import Floats, Prior, Profiles, Rows
 from taciturn.scale import Scale
 
@@ -55,6 +55,11 @@ class FactorModel:
     prior: Prior | None = None
 
     def __post_init__(self) -> None:
+        validate.instance("scale", self.scale, Scale, "build one, such as Scale.parse('1:5')")
+        validate.finite("mean", self.mean, "it is a number")
+        for name in ("users", "items"):
+            if getattr(self, name) is not None:
+                validate.instance(name, getattr(self, name), Profiles, "or None if absent")
         if self.users is None or self.items is None:
             return
         widths = [profiles.factors.shape[1] for profiles in (self.users, self.items)]
@@ -92,29 +97,37 @@ class FactorModel:
         has_variances = all(axis is not None and axis.variances is not None for axis in axes)
         return self.residual_variance is not None and has_variances
 
-    def predict(self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series) -> Floats:
+    @overload
+    def predict(self, users: Id, items: Id) -> float: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def predict(self, users: Ids, items: Ids) -> Floats: ...
+
+    def predict(self, users: Any, items: Any) -> Any:
         """Predicted ratings of (user, item) pairs of ids, clipped to the scale.
 
-        Raises and names the first id that the model does not have.
+        A number for one user and one item; an array for as many users as items. Raises and names
+        the first id that the model does not have.
         """
-        return self.predict_rows(*self.rows_of_pairs(users, items))
+        return like_ids(self.predict_rows(*self.rows_of_pairs(users, items)), users)
 
     def rows_of_pairs(
-        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
+        self, users: Id | Ids, items: Id | Ids
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """User rows and item rows of pairs of ids; raises and names the first unknown id."""
-        if len(users) != len(items):
+        of_users, of_items = id_series(users), id_series(items)
+        if len(of_users) != len(of_items):
             raise InvalidParameter(
                 "users and items must have equal lengths: one item for each user"
             )
-        return self.rows_of_users(users), self.rows_of_items(items)
+        return self.rows_of_users(of_users), self.rows_of_items(of_items)
 
-    def rows_of_users(self, ids: Sequence[Id] | pl.Series) -> npt.NDArray[np.int64]:
+    def rows_of_users(self, ids: Id | Ids) -> npt.NDArray[np.int64]:
         """Row of each user id; raises and names the first unknown one."""
         hint = "fold in a new user from their own ratings with --ratings FILE or fold_in"
         return _known_rows(ids, self.user_profiles, "user", hint)
 
-    def rows_of_items(self, ids: Sequence[Id] | pl.Series) -> npt.NDArray[np.int64]:
+    def rows_of_items(self, ids: Id | Ids) -> npt.NDArray[np.int64]:
         """Row of each item id; raises and names the first unknown one."""
         hint = "an item without a profile cannot be scored"
         return _known_rows(ids, self.item_profiles, "item", hint)
@@ -195,15 +208,31 @@ class FactorModel:
         return replace(folded, unknown_items=known.unknown)
 
 
+class HasModel(Protocol):
+    """A release or a fit: anything with a model that may be published."""
+
+    @property
+    def model(self) -> FactorModel:
+        """Model that may be published."""
+        ...
+
+
+def model_of(source: HasModel | FactorModel) -> FactorModel:
+    """Model of a release or a fit, or the model itself; raises for anything else."""
+    model = source if isinstance(source, FactorModel) else getattr(source, "model", None)
+    expected = "a release (from taciturn.load_release), a fit or a FactorModel"
+    if not isinstance(model, FactorModel):
+        raise InvalidParameter(f"pass {expected}, got {validate.shown(source)}")
+    return model
+
+
 def _present(profiles: Profiles | None, role: str) -> Profiles:
     if profiles is None:
         raise InvalidParameter(f"this model has no {role} profiles")
     return profiles
 
 
-def _known_rows(
-    ids: Sequence[Id] | pl.Series, profiles: Profiles, role: str, hint: str
-) -> npt.NDArray[np.int64]:
+def _known_rows(ids: Id | Ids, profiles: Profiles, role: str, hint: str) -> npt.NDArray[np.int64]:
     """Row of each id; raises and names the first unknown one."""
     series = id_series(ids)
     rows = find_rows(series, profiles.ids, "this list")

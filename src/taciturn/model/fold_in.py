@@ -7,13 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from taciturn._internal import validate
-from taciturn._internal.ids import find_rows, id_series
+from taciturn._internal.ids import Id, find_rows, id_series
 from taciturn.errors import InvalidParameter
 from taciturn.model import assumptions
 from taciturn.model.profiles import Floats, Prior, Profiles
 from taciturn.scale import Scale
-
-Id = int | str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
-from taciturn._internal.ids import parse_id
+from taciturn._internal.ids import Id, parse_id
 from taciturn.errors import InvalidParameter
-from taciturn.model.fold_in import FoldedIn, Id
+from taciturn.model.fold_in import FoldedIn
 from taciturn.recommend.serve import Recommendation, Recommender
 from taciturn.recommend.tables import own_ratings, read_items
 from taciturn.release.read import load_release

@@ -1,8 +1,9 @@
 """Recommendations, predictions and similar items from a release."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,13 @@ import polars as pl
 
 from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
-from taciturn._internal.ids import find_rows, id_series
+from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
+from taciturn._internal.interchange import Pandas
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
-from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
-from taciturn.model.fold_in import FoldedIn, Id
-from taciturn.model.profiles import Profiles
-from taciturn.model.top_k import ItemIndex
-from taciturn.release.bundle import Release
+from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel, HasModel, model_of
+from taciturn.model.fold_in import FoldedIn
+from taciturn.model.profiles import Floats, Profiles
+from taciturn.model.ranking import Ranking, RatedPairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,8 @@ class Recommender:
     Parameters
     ----------
     release
-        Release to serve.
+        Release to serve, a `FactorModel`, or a fit, of which only the part that may be released is
+        used. `Fit.recommend` uses the private profiles too.
     items
         Item profiles to use instead of the release's; a release of `paper` has none of its own.
     threads
@@ -47,22 +49,28 @@ class Recommender:
     """
 
     def __init__(
-        self, release: Release, *, items: Profiles | None = None, threads: int | None = None
+        self,
+        release: HasModel | FactorModel,
+        *,
+        items: Profiles | None = None,
+        threads: int | None = None,
     ) -> None:
-        chosen = items if items is not None else release.model.items
+        model = model_of(release)
+        if items is not None:
+            validate.instance("items", items, Profiles, "or leave it out")
+        chosen = items if items is not None else model.items
         if chosen is None:
             raise InvalidParameter(
                 "the release has no item profiles; pass your own with --items FILE"
             )
-        width = release.model.factor_count
+        width = model.factor_count
         if chosen.factors.shape[1] != width:
             raise InvalidDocument(
                 f"the item profiles have {chosen.factors.shape[1]} factors and those of the "
                 f"release have {width}; both must come from the same training"
             )
-        self._items, self._model = chosen, replace(release.model, items=chosen)
-        self._threads = parallel.thread_count(threads)
-        self._index = ItemIndex(chosen.factors, chosen.biases)
+        self._items, self._model = chosen, replace(model, items=chosen)
+        self._ranking = Ranking.of(self._model, parallel.thread_count(threads))
         self._has_warned = False
 
     @property
@@ -75,36 +83,40 @@ class Recommender:
         """True if the ranking of items depends on the user: profiles have factors."""
         return self._model.is_personalised
 
+    @overload
+    def recommend(self, users: Pandas, count: int = 10, *, exclude: Any = None) -> Any: ...
+
+    @overload
+    def recommend(self, users: Id | Ids, count: int = 10, *, exclude: Pandas) -> Any: ...
+
+    @overload
     def recommend(
         self,
-        users: Sequence[Id] | pl.Series,
+        users: Id | Ids,
         count: int = 10,
         *,
-        exclude: pl.DataFrame | None = None,
-    ) -> pl.DataFrame:
+        exclude: pl.DataFrame | RatedPairs | None = None,
+    ) -> pl.DataFrame: ...
+
+    def recommend(self, users: Any, count: int = 10, *, exclude: Any = None) -> Any:
         """Table of the best `count` items of each user: user_id, item_id, score, rank.
 
-        `exclude` has the columns user_id and item_id: pairs not to recommend, such as items that
-        users have seen. A release does not contain these pairs, so the caller provides them.
+        A polars table; a pandas table if `users` or `exclude` comes from pandas.
+
+        Parameters
+        ----------
+        users
+            One user id or several.
+        count
+            Number of items for each user.
+        exclude
+            Pairs not to recommend, such as items that users have seen: a table with a user and an
+            item column, or `Ratings`. A release does not contain these pairs, so the caller
+            provides them.
         """
-        table = self._user_profiles()
-        self._warn_if_not_personalised()
-        # A user may be listed twice; exclusions apply to both.
-        rows, places = np.unique(self._model.rows_of_users(users), return_inverse=True)
-        excluded = self._excluded(table.ids.gather(rows), exclude)
-        items, scores = self._best(self._model, rows, count, *excluded)
-        rows, items, scores = rows[places], items[places], scores[places]
-        found = pl.DataFrame(
-            {
-                "user_id": table.ids.gather(np.repeat(rows, items.shape[1])),
-                "item_id": self._items.ids.gather(np.maximum(items, 0).ravel()),
-                "score": pl.Series(scores.ravel()),
-                "rank": pl.Series(np.tile(np.arange(1, items.shape[1] + 1), len(rows))),
-            },
-            schema_overrides={"rank": pl.Int32},
-        )
-        is_found = items.ravel() >= 0
-        return found if is_found.all() else found.filter(pl.Series(is_found))
+        self._user_profiles()
+        self._warn_once()
+        return self._ranking.table(users, count, exclude)
 
     def recommend_profile(
         self,
@@ -112,15 +124,16 @@ class Recommender:
         factors: npt.NDArray[np.float32],
         count: int = 10,
         *,
-        exclude: Sequence[Id] = (),
+        exclude: Id | Ids = (),
     ) -> list[Recommendation]:
         """Best items for a profile that is not in the release, such as one from `fold_in`."""
-        self._warn_if_not_personalised()
+        self._warn_once()
         model = self._model.with_user(bias, factors)
         known = find_rows(id_series(exclude), self._items.ids, "this list")
         columns = np.unique(known[known >= 0]).astype(np.int32)
         starts = np.array([0, len(columns)], dtype=np.int64)
-        items, scores = self._best(model, np.zeros(1, dtype=np.int64), count, starts, columns)
+        row = np.zeros(1, dtype=np.int64)
+        items, scores = self._ranking.best(model, row, count, starts, columns)
         return [
             Recommendation(item_id=self._items.ids[int(item)], score=float(score), rank=rank)
             for rank, (item, score) in enumerate(zip(items[0], scores[0], strict=True), start=1)
@@ -146,22 +159,34 @@ class Recommender:
         model = self._model.with_user(bias, factors)
         return float(model.predict_rows(np.zeros(1, dtype=np.int64), place)[0])
 
-    def predict(
-        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
-    ) -> npt.NDArray[np.float32]:
-        """Predicted ratings of (user, item) pairs of ids, clipped to the scale."""
+    @overload
+    def predict(self, users: Id, items: Id) -> float: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def predict(self, users: Ids, items: Ids) -> Floats: ...
+
+    def predict(self, users: Any, items: Any) -> Any:
+        """Predicted ratings of (user, item) pairs of ids, clipped to the scale.
+
+        A number for one user and one item; an array for as many users as items.
+        """
         self._user_profiles()
         return self._model.predict(users, items)
 
-    def standard_deviations(
-        self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series
-    ) -> npt.NDArray[np.float32]:
+    @overload
+    def standard_deviations(self, users: Id, items: Id) -> float: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def standard_deviations(self, users: Ids, items: Ids) -> Floats: ...
+
+    def standard_deviations(self, users: Any, items: Any) -> Any:
         """Predictive standard deviations of (user, item) pairs, before clipping.
 
         Raises if the user or item profiles have no variances.
         """
         self._user_profiles()
-        return self._model.standard_deviation_rows(*self._model.rows_of_pairs(users, items))
+        rows = self._model.rows_of_pairs(users, items)
+        return like_ids(self._model.standard_deviation_rows(*rows), users)
 
     @property
     def has_variances(self) -> bool:
@@ -189,26 +214,7 @@ class Recommender:
             for rank, other in enumerate(order, start=1)
         ]
 
-    def _best(
-        self,
-        model: FactorModel,
-        rows: npt.NDArray[np.int64],
-        count: int,
-        starts: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Item rows and scores of the best items of some user rows; see `ItemIndex.best`."""
-        items, scores = self._index.best(
-            model.user_profiles.factors[rows],
-            count,
-            starts=starts,
-            columns=columns,
-            threads=self._threads,
-        )
-        scores += model.offsets_rows(rows)[:, None]
-        return items, scores
-
-    def _warn_if_not_personalised(self) -> None:
+    def _warn_once(self) -> None:
         if self.is_personalised or self._has_warned:
             return
         self._has_warned = True
@@ -221,27 +227,3 @@ class Recommender:
                 "--ratings FILE or Recommender.fold_in"
             )
         return self._model.users
-
-    def _excluded(
-        self, users: pl.Series, exclude: pl.DataFrame | None
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Excluded item rows of each user, as starts and columns."""
-        if exclude is None:
-            return np.zeros(len(users) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
-        for name in ("user_id", "item_id"):
-            if name not in exclude.columns:
-                raise InvalidParameter("exclude must have the columns user_id and item_id")
-        pairs = pl.DataFrame(
-            {
-                "user": find_rows(exclude["user_id"], users, "this list"),
-                "item": find_rows(exclude["item_id"], self._items.ids, "this list"),
-            }
-        )
-        pairs = (
-            pairs.filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
-            .unique()
-            .sort("user", "item")
-        )
-        counts = np.bincount(pairs["user"].to_numpy(), minlength=len(users))
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return starts, pairs["item"].to_numpy().astype(np.int32)

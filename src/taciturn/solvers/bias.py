@@ -13,7 +13,7 @@ import numpy.typing as npt
 from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Status
-from taciturn.accounting.units import Unit
+from taciturn.accounting.units import Unit, UnitName
 from taciturn.data.pattern import Axis
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
@@ -59,7 +59,7 @@ class BiasSolver(Solver):
     name: ClassVar[str] = "bias"
     units: ClassVar[frozenset[Unit]] = frozenset(Unit)
 
-    unit: Unit = Unit.VALUE
+    unit: UnitName = Unit.VALUE
     regularization: float = 1.0
 
     def __post_init__(self) -> None:

@@ -9,14 +9,17 @@ only code that passes its queries to a gate.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 import polars as pl
 
+from taciturn._internal import parallel
+from taciturn._internal.ids import Id, Ids
+from taciturn._internal.interchange import Pandas
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Ledger
-from taciturn.accounting.units import Unit
+from taciturn.accounting.units import Unit, UnitName
 from taciturn.data.pattern import RatingPattern
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
@@ -24,8 +27,8 @@ from taciturn.mechanisms.noise import NoiseSource
 from taciturn.mechanisms.query import BoundedQuery, Released
 from taciturn.mechanisms.run_folder import RunFolder
 from taciturn.model.factor_model import FactorModel
-from taciturn.model.fold_in import Id
 from taciturn.model.profiles import Floats, Profiles
+from taciturn.model.ranking import Ranking, warn_if_not_personalised
 from taciturn.queries.executor import RatingQuery
 from taciturn.scale import Scale
 
@@ -125,7 +128,7 @@ class PublicFacts:
     public_pattern: RatingPattern | None = None
 
     @classmethod
-    def of(cls, ratings: Ratings, unit: Unit) -> "PublicFacts":
+    def of(cls, ratings: Ratings, unit: UnitName) -> "PublicFacts":
         """Facts that are public under a unit."""
         return cls(
             scale=ratings.scale,
@@ -310,9 +313,40 @@ class Fit:
         # Fields are long, and some are private.
         return f"Fit(solver={self.solver!r}, status={self.ledger.status.value!r})"
 
-    def predict(self, users: Sequence[Id] | pl.Series, items: Sequence[Id] | pl.Series) -> Floats:
-        """Predicted ratings of (user, item) pairs of ids, by `owner_model`: for the owner only."""
+    @overload
+    def predict(self, users: Id, items: Id) -> float: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def predict(self, users: Ids, items: Ids) -> Floats: ...
+
+    def predict(self, users: Any, items: Any) -> Any:
+        """Predicted ratings of (user, item) pairs of ids, by `owner_model`: for the owner only.
+
+        A number for one user and one item; an array for as many users as items.
+        """
         return self.owner_model.predict(users, items)
+
+    @overload
+    def recommend(self, users: Pandas, count: int = 10, *, exclude: Any = None) -> Any: ...
+
+    @overload
+    def recommend(self, users: Id | Ids, count: int = 10, *, exclude: Pandas) -> Any: ...
+
+    @overload
+    def recommend(
+        self, users: Id | Ids, count: int = 10, *, exclude: Ratings | pl.DataFrame | None = None
+    ) -> pl.DataFrame: ...
+
+    def recommend(self, users: Any, count: int = 10, *, exclude: Any = None) -> Any:
+        """Table of the best items of each user, by `owner_model`: for the owner only.
+
+        With the ratings as `exclude`, items that a user rated are left out of that user's list. A
+        fit does not hold the ratings. `Recommender.recommend` describes the parameters and the
+        table; `Recommender(fit)` serves only what may be released.
+        """
+        model = self.owner_model
+        warn_if_not_personalised(model)
+        return Ranking.of(model, parallel.thread_count(None)).table(users, count, exclude)
 
     @property
     def owner_model(self) -> FactorModel:

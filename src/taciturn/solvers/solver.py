@@ -1,5 +1,6 @@
 """Base class of all solvers, with `fit` and `plan`."""
 
+import numbers
 from abc import ABC, abstractmethod
 from dataclasses import asdict
 from typing import Any, ClassVar
@@ -9,8 +10,8 @@ from taciturn._internal.forks import check_fork
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Event
 from taciturn.accounting.ledger import Status
-from taciturn.accounting.units import Unit
-from taciturn.data.ratings import Ratings
+from taciturn.accounting.units import Unit, UnitName
+from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter
 from taciturn.queries.executor import LocalExecutor
 from taciturn.queries.per_user import check_users
@@ -52,7 +53,7 @@ class Solver(ABC):
     clips_residuals: ClassVar[bool] = False
     claim: ClassVar[str] = ""
 
-    unit: Unit = Unit.VALUE
+    unit: UnitName = Unit.VALUE
 
     @property
     def is_private(self) -> bool:
@@ -67,7 +68,8 @@ class Solver(ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """Settings as JSON types."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        settings = asdict(self)  # type: ignore[call-overload]
+        return {name: _plain(value) for name, value in settings.items()}
 
     @abstractmethod
     def algorithm(
@@ -112,6 +114,8 @@ class Solver(ABC):
         """
         check_fork()
         self._check_ratings(ratings)
+        check_budget(budget)
+        validate.instance("session", session, Session, "build one, such as Session(seed=1)")
         solver = self.resolved(budget)
         algorithm = solver.algorithm(
             PublicFacts.of(ratings, self.unit), budget, threads=session.threads
@@ -138,6 +142,7 @@ class Solver(ABC):
     def algorithm_for(self, ratings: Ratings, budget: Budget | None = None) -> Algorithm[Any]:
         """Algorithm that `fit` would run. Reads public facts only."""
         self._check_ratings(ratings)
+        check_budget(budget)
         facts = PublicFacts.of(ratings, self.unit)
         return self.resolved(budget).algorithm(facts, budget)
 
@@ -146,14 +151,34 @@ class Solver(ABC):
 
         Under units that protect the rating pattern, an empty dataset is allowed.
         """
-        if not isinstance(ratings, Ratings):
-            raise InvalidParameter(
-                "ratings must be taciturn.Ratings; build them with taciturn.load"
-            )
+        check_ratings(ratings)
         if self.unit is Unit.VALUE and len(ratings) == 0:
             raise InvalidParameter("there are no ratings to train on")
         if self.unit is Unit.USER:
             check_users(ratings.shape[0])
+
+
+def _plain(value: Any) -> Any:
+    """Setting as a JSON type; numbers may come from NumPy."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return value
+    return int(value) if isinstance(value, numbers.Integral) else float(value)
+
+
+def check_budget(budget: object) -> None:
+    """Raise unless it is a budget or None."""
+    if budget is not None:
+        hint = "build one, such as Budget.from_epsilon(1, delta=1e-5)"
+        validate.instance("budget", budget, Budget, hint)
+
+
+def check_solver(solver: object) -> None:
+    """Raise unless it is a solver."""
+    if not isinstance(solver, Solver):
+        raise InvalidParameter(
+            f"solver must be a solver such as AlsSolver(), got {validate.shown(solver)}; pass a "
+            "budget by name, such as budget=Budget.from_epsilon(1, delta=1e-5)"
+        )
 
 
 def check_factors(factors: int, most: int) -> None:

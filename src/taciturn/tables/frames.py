@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 
 from taciturn._internal.forks import check_fork
+from taciturn._internal.interchange import is_pandas
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.tables.columns import Roles, find_columns
 
@@ -39,8 +40,7 @@ def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -
             source = source.collect()
         except (pl.exceptions.PolarsError, OSError):
             raise InvalidDocument("the lazy frame cannot be collected; pass a data frame") from None
-    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
-        # Column by column through NumPy: conversion through Arrow would need pyarrow.
+    if is_pandas(source, "DataFrame"):
         names = {str(name): name for name in source.columns}
         found = find_columns(list(names), roles, columns)
         return _table({role: source[names[name]].to_numpy() for role, name in found.items()})

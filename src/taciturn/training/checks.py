@@ -3,9 +3,18 @@
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
-from taciturn.data.ratings import Ratings
+from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import BudgetExceeded, InvalidParameter
-from taciturn.solvers.solver import Solver
+from taciturn.solvers.catalog import check_configuration
+from taciturn.solvers.solver import Solver, check_budget, check_solver
+
+
+def check_arguments(ratings: object, solver: Solver, budget: object) -> None:
+    """Raise unless these are ratings, a solver whose settings are complete, and a budget."""
+    check_ratings(ratings)
+    check_solver(solver)
+    check_budget(budget)
+    check_configuration(solver.name, solver.settings)
 
 
 def check_pattern(ratings: Ratings, solver: Solver, pattern_is_public: bool) -> None:

@@ -96,7 +96,7 @@ class Job:
     @property
     def unit(self) -> Unit:
         """Privacy unit of the training."""
-        return self.trained.solver.unit
+        return Unit(self.trained.solver.unit)
 
     def preview(
         self, *, read: Reader = load_source, note: Say = ignore, warn: Say = ignore

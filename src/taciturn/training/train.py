@@ -15,10 +15,9 @@ from taciturn.evaluate.metrics import rmse
 from taciturn.release.read import read_own_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.als.solver import AlsSolver
-from taciturn.solvers.catalog import check_configuration
 from taciturn.solvers.contract import Fit, Session, silent
 from taciturn.solvers.solver import DELTA, Solver
-from taciturn.training.checks import check_pattern, check_within
+from taciturn.training.checks import check_arguments, check_pattern, check_within
 from taciturn.training.outputs import Outputs, make_targets
 from taciturn.training.publish import finish_interrupted
 from taciturn.training.workspace import make_binding, open_workspace
@@ -80,9 +79,9 @@ def train(
         Called with the iterations done and in total.
     """
     start = perf_counter()
-    solver = solver or AlsSolver()
+    solver = AlsSolver() if solver is None else solver
+    check_arguments(ratings, solver, budget)
     check_pattern(ratings, solver, pattern_is_public)
-    check_configuration(solver.name, solver.settings)
     Session(seed=seed)  # raises before anything is created
     outputs = output if isinstance(output, Outputs) else Outputs(release=output)
     targets = make_targets(outputs, solver)
@@ -132,6 +131,7 @@ def _finished_before(release: Path, certificate: Certificate) -> Trained:
 
 def save(fit: Fit, path: str | Path, *, delta: float = DELTA) -> Path:
     """Write the publishable part of a fit to a new folder, with its certificate at `delta`."""
+    validate.instance("fit", fit, Fit, "pass the result of a solver's fit")
     certificate = Certificate.from_ledger(fit.ledger, delta)
     users_out = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
     return write_release(fit, certificate, check_absent(path), users_out=users_out)

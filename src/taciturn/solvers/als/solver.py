@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.units import Unit
+from taciturn.accounting.units import Unit, UnitName
 from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.rating import RatingAlgorithm
@@ -50,7 +50,7 @@ class AlsSolver(Solver):
     units: ClassVar[frozenset[Unit]] = frozenset(Unit)
     clips_residuals: ClassVar[bool] = True
 
-    unit: Unit = Unit.VALUE
+    unit: UnitName = Unit.VALUE
     factors: int | None = None
     iterations: int | None = None
     pattern_features: bool | None = None
@@ -58,7 +58,7 @@ class AlsSolver(Solver):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", validate.choice("unit", self.unit, Unit))
-        rounds = ITERATIONS_MAX[self.unit]
+        rounds = ITERATIONS_MAX[Unit(self.unit)]
         for name, most in (("factors", FACTORS_MAX), ("iterations", rounds)):
             value = getattr(self, name)
             if value is None:
