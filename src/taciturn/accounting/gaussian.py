@@ -15,6 +15,7 @@ See docs/proofs/gaussian-accounting.md. Nothing here reads private data.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +154,7 @@ def check_mu(value: object) -> float:
     return mu
 
 
+@lru_cache(maxsize=1024)  # verifying, loading and composing recompute the same few thresholds
 def _threshold(delta: float, mu: float) -> float:
     """Threshold a ≥ −μ/2 at which the privacy curve equals `delta`; −μ/2 means ε = 0."""
     target = math.log(delta)
