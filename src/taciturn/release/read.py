@@ -136,7 +136,8 @@ def parse(path: Path, files: dict[str, bytes]) -> Release:
     facts, model, counts = facts_from_dict(document["facts"])
     certificate = Certificate.from_dict(document["certificate"])
     entry = check_solver(facts.solver, facts.settings, certificate.ledger)
-    if counts["factors"] and not entry.has_factors:
+    has_factors = entry.has_factors and not entry.is_of_biases(certificate.ledger)
+    if counts["factors"] and not has_factors:
         raise InvalidDocument(f"solver {facts.solver} has no factors, but the release has")
     tables = {}
     for name, role in ((bundle.USERS, "user"), (bundle.ITEMS, "item")):

@@ -33,9 +33,6 @@ Vector = npt.NDArray[np.float64]
 _ROUNDS = 30
 """Number of alternations between the two axes; they cost no privacy."""
 
-_ITERATIONS = 24
-"""Number of descent steps under units that protect the rating pattern; fewer than with factors."""
-
 _SHARE = 0.5
 """Budget share of each of the two releases."""
 
@@ -75,9 +72,9 @@ class BiasSolver(Solver):
     ) -> Algorithm[Any]:
         """Algorithm for the privacy unit."""
         if self.unit is Unit.RATING:
-            return RatingAlgorithm(facts, self.require_budget(budget), 0, _ITERATIONS)
+            return RatingAlgorithm(facts, self.require_budget(budget), 0, None)
         if self.unit is Unit.USER:
-            return UserAlgorithm(facts, self.require_budget(budget), 0, _ITERATIONS, threads)
+            return UserAlgorithm(facts, self.require_budget(budget), 0, None, threads)
         return BiasAlgorithm(facts, budget, self.regularization)
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri
 
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.model import assumptions
@@ -27,6 +27,12 @@ _CLIPPED = 0.5
 
 _FEW = 4
 """Number of factors for which the data weight is computed."""
+
+_CONFIDENCE = 2.0
+"""Standard deviations of noise by which a lower confidence bound lies below an estimate."""
+
+_QUANTILES = 100
+"""Number of counts that represent a distribution."""
 
 _LEVELS_MIN, LEVELS_MAX = 256, 2**14
 """Number of grid steps of a scale. With more, an error could exceed 15 bits."""
@@ -248,6 +254,13 @@ def rank_of(weight: float, ranks: Sequence[tuple[float, int]]) -> int:
     return max((rank for least, rank in ranks if weight >= least), default=0)
 
 
+def long_tailed(mean: float) -> Vector:
+    """Counts with this mean and a long tail: quantiles of a log-normal distribution."""
+    counts = np.exp(ndtri((np.arange(_QUANTILES) + 0.5) / _QUANTILES))
+    spread: Vector = counts * (mean / counts.mean())
+    return spread
+
+
 def prior_means(rows: Rows, counts: Vector) -> Rows:
     """Prior mean of each row: a quadratic in log(count) fitted to all rows."""
     logarithms = np.log(counts + 1)
@@ -260,8 +273,13 @@ def prior_means(rows: Rows, counts: Vector) -> Rows:
 
 
 def shrunk_counts(counts: Vector, noise: float) -> Vector:
-    """Posterior mean of each count under an exponential prior."""
-    usual = max(float(counts.mean()), 1.0)
+    """Posterior mean of each count under an exponential prior.
+
+    The prior's mean is a lower confidence bound of the mean count: noise taken for ratings does
+    more harm than the converse.
+    """
+    mean_noise = noise / math.sqrt(counts.size)
+    usual = max(float(counts.mean()) - _CONFIDENCE * mean_noise, 1.0)
     shifted = counts - noise**2 / usual
     ratio = shifted / noise
     tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))

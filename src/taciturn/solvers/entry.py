@@ -88,6 +88,9 @@ class Entry:
         always present.
     pattern_setting
         Setting under which it publishes features of the rating pattern; None if it never does.
+    ledger_of_biases
+        Shape of its ledger under `value` if its data are too small for factors; None if it has
+        none.
     """
 
     home: str
@@ -96,6 +99,7 @@ class Entry:
     ledgers: Mapping[Unit, LedgerShape | None]
     flaws: tuple[str, ...] = ()
     pattern_setting: str | None = None
+    ledger_of_biases: LedgerShape | None = None
 
     @property
     def is_private(self) -> bool:
@@ -149,7 +153,7 @@ class Entry:
             )
         if not all(map(self._is_known, ledger.events)):
             raise InvalidDocument("the ledger has an event that its solver does not record")
-        shape = self.ledgers[ledger.unit]
+        shape = self.ledger_of_biases if self.is_of_biases(ledger) else self.ledgers[ledger.unit]
         if shape is None:
             return
         steps = shape.check([each for each in ledger.events if isinstance(each, GaussianRelease)])
@@ -158,6 +162,15 @@ class Entry:
             raise InvalidDocument(
                 "the number of steps in the ledger is not the number of iterations in the settings"
             )
+
+    def is_of_biases(self, ledger: Ledger) -> bool:
+        """Whether the ledger is that of a training without factors: it begins with its purpose."""
+        if self.ledger_of_biases is None or ledger.unit is not Unit.VALUE:
+            return False
+        first = self.ledger_of_biases.phases[0].tables[0].purpose
+        return any(
+            isinstance(event, GaussianRelease) and event.purpose == first for event in ledger.events
+        )
 
     def _is_known(self, event: Event) -> bool:
         """Whether the solver records such an event; the purpose of a noisy one is not compared."""

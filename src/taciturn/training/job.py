@@ -14,8 +14,10 @@ from taciturn.data.id_lists import IdLists
 from taciturn.data.options import ReadingOptions
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter, TaciturnError
+from taciturn.solvers.als.size import size_for_factors
+from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import CATALOG, make_solver
-from taciturn.solvers.contract import silent
+from taciturn.solvers.contract import PublicFacts, silent
 from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import Outputs, users_in_release
 from taciturn.training.preview import Preview, preview
@@ -114,6 +116,7 @@ class Job:
             pattern_is_public=self.pattern_is_public,
         )
         self._say_public(note)
+        self._say_size(ratings, note)
         return seen
 
     def run(
@@ -152,6 +155,7 @@ class Job:
                 note(sentence)
             raise
         self._say_public(note)
+        self._say_size(ratings, note)
         self._say_left_out(trained, self.outputs, note)
         self._say_judged(trained, note)
         return trained
@@ -185,6 +189,12 @@ class Job:
                 f"the list of {names} is taken from the ratings and treated as public; if it is "
                 f"not public, pass {options}"
             )
+
+    def _say_size(self, ratings: Ratings, note: Say) -> None:
+        """State the size from which factors help, from public facts."""
+        solver, budget = self.trained.solver, self.trained.budget
+        if isinstance(solver, AlsSolver) and solver.factors is None and budget is not None:
+            note(size_for_factors(PublicFacts.of(ratings, solver.unit), solver.unit, budget))
 
     def _say_left_out(self, trained: Trained, outputs: Outputs, note: Say) -> None:
         """Name parts that the owner may expect in the release but that it does not have."""

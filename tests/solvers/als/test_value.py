@@ -135,7 +135,7 @@ def test_deviations_follow_from_the_profiles() -> None:
 
 def test_published_pattern_features_are_in_the_ledger_and_the_certificate() -> None:
     ratings = random_ratings(1)
-    with_features, without = fitted(ratings), fitted(ratings, pattern_features=False)
+    with_features, without = (fitted(ratings, pattern_features=each) for each in (True, False))
     events = with_features.ledger.events
     assert isinstance(events[-1], PatternRelease)
     certificate = Certificate.from_ledger(with_features.ledger, 1e-5)

@@ -39,7 +39,7 @@ class ClippedErrors:
     @property
     def noise(self) -> float:
         """Noise of a gradient in residual standard deviations, corrected for clipping."""
-        return self.clip.multiplier / (self.clip.attenuation * self.ratio)
+        return gradient_noise(self.clip, self.ratio)
 
     def purpose(self, step: int) -> str:
         """Purpose of a step; the first has number 1."""
@@ -51,3 +51,11 @@ class ClippedErrors:
         """First step, followed by one step for each iteration with these queries."""
         purposes = map(self.purpose, range(1, 1 + self.iterations))
         return first, *repeated(queries, shares, purposes)
+
+
+def gradient_noise(clip: ClipRule, ratio: float) -> float:
+    """Noise of a gradient in residual standard deviations, corrected for clipping.
+
+    `ratio` is the sensitivity over the noise scale.
+    """
+    return clip.multiplier / (clip.attenuation * ratio)

@@ -14,7 +14,7 @@ from taciturn.solvers.als.posterior import Design, NoisySums, RowPrior, posterio
 from taciturn.solvers.als.priors import learnt_covariance, regress, shares_of_length
 from taciturn.solvers.als.value_state import Rows, Used, ValueState
 
-_CAUTION = 2.0
+_CAUTION = 1.2
 """Factor by which inference inflates the error variance of a rating: it treats counterparts as more
 certain than they are, and residuals are clipped. Published variances do not include it."""
 

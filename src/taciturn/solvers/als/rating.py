@@ -21,7 +21,7 @@ from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries
 from taciturn.queries.totals import RatingTotals
-from taciturn.solvers.als.clipped_errors import ClippedErrors
+from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
@@ -29,6 +29,7 @@ from taciturn.solvers.descent import (
     NoisyCount,
     Vector,
     levels_for,
+    long_tailed,
     mean_and_unit,
     rank_of,
     shrunk_counts,
@@ -40,6 +41,9 @@ _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.002, 0.008
 
 RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12))
 """Number of factors by the minimum product of the data weights of users and items."""
+
+ITERATIONS_WITHOUT_FACTORS = 24
+"""Default number of steps without factors; fewer than with them."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -63,7 +67,8 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
     budget
         Budget of all releases.
     factors
-        Number of factors. Default: from the noisy counts and the noise.
+        Number of factors. Default: from the noisy counts and the noise; none if factors would not
+        help even if every user had rated every item.
     iterations
         Number of steps. Default: the less noise, the more steps.
     """
@@ -74,12 +79,10 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         self, facts: PublicFacts, budget: Budget, factors: int | None, iterations: int | None
     ) -> None:
         self.budget = budget
-        steps = DescentSteps(
-            factors=RANKS[-1][1] if factors is None else factors,
-            iterations=iterations or min(80, round(24 + 24 * budget.mu)),
-        )
-        left = WHOLE - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
-        self._share = left / (2 * steps.iterations)
+        if factors is None and most_factors(facts.shape, budget) == 0:
+            factors = 0
+        steps = _descent_steps(budget, factors, iterations)
+        self._share = _gradient_share(steps)
         ratio = budget.mu * math.sqrt(self._share)
         super().__init__(steps, facts, levels_for(ratio))
         self._is_rank_free, self._clip = factors is None, ClipRule.for_mu(budget.mu)
@@ -162,9 +165,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         after = replace(state, user_counts=users, item_counts=items, mean=mean, rating_unit=unit)
         if not self._is_rank_free:
             return after
-        usual = self._errors.noise
-        weight = self._steps.data_weight(users, usual) * self._steps.data_weight(items, usual)
-        width = 1 + rank_of(weight, RANKS)
+        width = 1 + rank_of(_product_weight(self._steps, users, items, self._errors.noise), RANKS)
         rows = ("users", "items", "user_sums", "item_sums")
         return replace(after, **{name: getattr(after, name)[:, :width].copy() for name in rows})
 
@@ -176,6 +177,35 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
 
     def _mean_at(self, state: RatingState) -> float:
         return state.mean
+
+
+def most_factors(shape: tuple[int, int], budget: Budget, ratings: float | None = None) -> int:
+    """Default number of factors if every user rated every item, or for so many ratings."""
+    steps, clip = _descent_steps(budget, None, None), ClipRule.for_mu(budget.mu)
+    if ratings is None:
+        users, items = (np.full(1, float(count)) for count in reversed(shape))
+    else:
+        users, items = (long_tailed(ratings / max(1, count)) for count in shape)
+    noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
+    return rank_of(_product_weight(steps, users, items, noise), RANKS)
+
+
+def _product_weight(steps: DescentSteps, users: Vector, items: Vector, noise: float) -> float:
+    """Product of the data weights of users and items with these numbers of ratings."""
+    return steps.data_weight(users, noise) * steps.data_weight(items, noise)
+
+
+def _descent_steps(budget: Budget, factors: int | None, iterations: int | None) -> DescentSteps:
+    usual = ITERATIONS_WITHOUT_FACTORS if factors == 0 else min(80, round(24 + 24 * budget.mu))
+    return DescentSteps(
+        factors=RANKS[-1][1] if factors is None else factors, iterations=iterations or usual
+    )
+
+
+def _gradient_share(steps: DescentSteps) -> float:
+    """Budget share of each gradient."""
+    left = WHOLE - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
+    return left / (2 * steps.iterations)
 
 
 def _total_count(released: Released) -> NoisyCount:

@@ -9,8 +9,10 @@ from taciturn.accounting.units import Unit, UnitName
 from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.rating import RatingAlgorithm
+from taciturn.solvers.als.size import has_factors_by_size
 from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.als.value import ROUNDS, ValueAlgorithm
+from taciturn.solvers.bias import BiasAlgorithm
 from taciturn.solvers.contract import Algorithm, PublicFacts
 from taciturn.solvers.solver import Solver
 
@@ -25,7 +27,8 @@ class AlsSolver(Solver):
     """The default solver, under every unit. Status `proven`.
 
     Under `value`, alternating least squares on noisy sums. Under `rating` and `user`, which protect
-    the rating pattern, the same model is fitted by descent (`als/rating.py`, `als/user.py`).
+    the rating pattern, the same model is fitted by descent (`als/rating.py`, `als/user.py`). With
+    default settings, data too small for factors are trained as by `bias` (`als/size.py`).
 
     Parameters
     ----------
@@ -76,6 +79,12 @@ class AlsSolver(Solver):
         if self.unit is not Unit.VALUE and self.uncertainty:
             raise InvalidParameter("--uncertainty is supported under unit value only")
 
+    @property
+    def _is_all_default(self) -> bool:
+        """Whether nothing was chosen that training biases alone would ignore."""
+        chosen = self.factors, self.iterations, self.pattern_features
+        return all(each is None for each in chosen) and not self.uncertainty
+
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> Algorithm[Any]:
@@ -85,6 +94,8 @@ class AlsSolver(Solver):
             return RatingAlgorithm(facts, budget, self.factors, self.iterations)
         if self.unit is Unit.USER:
             return UserAlgorithm(facts, budget, self.factors, self.iterations, threads)
+        if self._is_all_default and not has_factors_by_size(facts, budget):
+            return BiasAlgorithm(facts, budget)
         return ValueAlgorithm(
             facts,
             budget,

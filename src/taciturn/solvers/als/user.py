@@ -23,7 +23,7 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior, Profiles
 from taciturn.queries.per_user import ReleasedItems, UserSums, UserTotals, user_queries
 from taciturn.queries.values import ValueView
-from taciturn.solvers.als.clipped_errors import ClippedErrors
+from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
@@ -34,6 +34,7 @@ from taciturn.solvers.descent import (
     centred_grid,
     in_rating_units,
     levels_for,
+    long_tailed,
     mean_and_unit,
     prior_means,
     rank_of,
@@ -54,6 +55,10 @@ _LONGEST = 4.0
 
 RANKS = ((0.2, 4), (0.7, 6), (0.85, 8))
 """Number of factors by the minimum data weight of items."""
+
+_RATINGS_PER_COEFFICIENT = 2
+"""Minimum number of a usual user's ratings for each coefficient of a profile. With fewer, profiles
+fit the noise of single ratings, and so do the items that are fitted to them."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,18 +103,10 @@ class UserAlgorithm(Algorithm[UserState]):
     ) -> None:
         self.budget, self._facts, self._threads = budget, facts, threads
         self._is_rank_free = factors is None
-        self._steps = DescentSteps(
-            factors=RANKS[-1][1] if factors is None else factors,
-            iterations=iterations or _ITERATIONS,
-            step_size=0.4,
-            regularization=0.8,
-            averaged=0.75,
-            constant=0.6,
-        )
+        self._steps = _descent_steps(factors, iterations)
         scale = facts.scale
         self._middle, self._unit = (scale.low + scale.high) / 2, rating_scale_factor(scale)
-        left = WHOLE - _WEIGHT_SHARE - _TOTAL_SHARE - _PRODUCT_SHARE - _SQUARE_SHARE
-        self._share = left / self._steps.iterations
+        self._share = _gradient_share(self._steps)
         ratio = budget.mu * math.sqrt(self._share)
         grid = centred_grid(scale, levels_for(ratio))
         self._view = ValueView(grid=grid, axis=Axis.USERS, offset=self._middle)
@@ -199,7 +196,9 @@ class UserAlgorithm(Algorithm[UserState]):
             return after
         usual = self._errors.noise
         weight = self._steps.data_weight(after.weights, usual, self._weight(after))
-        width = 1 + rank_of(weight, RANKS)
+        # Σ w over the ratings of a user is the square root of their number.
+        ratings = max(0.0, float(weights.sum()) / users) ** 2
+        width = 1 + rank_of(weight, _ranks(ratings))
         return replace(
             after,
             items=after.items[:, :width].copy(),
@@ -257,6 +256,38 @@ class UserAlgorithm(Algorithm[UserState]):
         targets = (ratings.values() - items.mean).astype(np.float32)
         users = items.solve_users(ratings.pattern.by_user, targets, self._threads)
         return OwnerOnly(users=Profiles.from_rows(ratings.user_ids, users))
+
+
+def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
+    """Default number of factors for so many users, each with so many ratings."""
+    steps, clip = _descent_steps(None, None), ClipRule.for_mu(budget.mu)
+    noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
+    weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
+    weight = steps.data_weight(weights, noise, 1 / math.sqrt(ratings))
+    return rank_of(weight, _ranks(ratings))
+
+
+def _ranks(ratings: float) -> list[tuple[float, int]]:
+    """Ranks for users with so many ratings."""
+    most = ratings / _RATINGS_PER_COEFFICIENT - 1
+    return [(least, rank) for least, rank in RANKS if rank <= most]
+
+
+def _descent_steps(factors: int | None, iterations: int | None) -> DescentSteps:
+    return DescentSteps(
+        factors=RANKS[-1][1] if factors is None else factors,
+        iterations=iterations or _ITERATIONS,
+        step_size=0.4,
+        regularization=0.8,
+        averaged=0.75,
+        constant=0.6,
+    )
+
+
+def _gradient_share(steps: DescentSteps) -> float:
+    """Budget share of each gradient."""
+    left = WHOLE - _WEIGHT_SHARE - _TOTAL_SHARE - _PRODUCT_SHARE - _SQUARE_SHARE
+    return left / steps.iterations
 
 
 def _symmetric(triangle: Rows, width: int) -> Rows:

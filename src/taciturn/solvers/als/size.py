@@ -1,0 +1,69 @@
+"""Sizes from which `als` uses factors, from public facts and the budget alone."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.units import Unit
+from taciturn.model.assumptions import WIDTH
+from taciturn.solvers.als.rating import most_factors
+from taciturn.solvers.als.user import most_user_factors
+from taciturn.solvers.contract import PublicFacts
+
+_RATINGS_MIN = 500
+"""Minimum number of ratings for factors under `value`: priors are learnt from the rows."""
+
+_MEAN_NOISE_MAX = 0.1
+"""Maximum noise of the mean rating for factors under `value`, on a scale of width 4. Residuals are
+clipped about predictions, which must be roughly right first."""
+
+_USUAL_RATINGS = 50
+"""Number of ratings of a user for which a number of users is stated."""
+
+
+def has_factors_by_size(facts: PublicFacts, budget: Budget) -> bool:
+    """Whether `als` under `value` uses factors, from the public rating pattern."""
+    return facts.pattern.entries >= _value_size(facts, budget)
+
+
+def size_for_factors(facts: PublicFacts, unit: Unit, budget: Budget) -> str:
+    """Sentence with the approximate size from which `als` uses factors.
+
+    Numbers of ratings are assumed to have long tails, as they usually do.
+    """
+    if unit is Unit.USER:
+        users = _smallest(
+            lambda count: most_user_factors(facts.items, budget, count, _USUAL_RATINGS)
+        )
+        return (
+            f"als uses factors from about {_rounded(users)} users with {_USUAL_RATINGS} ratings "
+            f"each, for {facts.items:,} items at this budget"
+        )
+    shape = f"{facts.users:,} users and {facts.items:,} items"
+    if unit is Unit.VALUE:
+        ratings = _value_size(facts, budget)
+    elif most_factors(facts.shape, budget) == 0:
+        return f"als uses no factors for {shape} at this budget, whatever they have rated"
+    else:
+        ratings = _smallest(lambda count: most_factors(facts.shape, budget, count))
+    return f"als uses factors from about {_rounded(ratings)} ratings, for {shape} at this budget"
+
+
+def _value_size(facts: PublicFacts, budget: Budget) -> float:
+    """Number of ratings from which factors are used under `value`."""
+    noise = WIDTH / budget.mu * math.sqrt(min(facts.shape))
+    return max(_RATINGS_MIN, noise / _MEAN_NOISE_MAX)
+
+
+def _smallest(rank: Callable[[float], int]) -> float:
+    """Approximately the smallest number with a positive rank."""
+    sizes = np.geomspace(1, 1e15, 361)
+    return float(next((size for size in sizes if rank(float(size)) > 0), sizes[-1]))
+
+
+def _rounded(size: float) -> str:
+    """Size with two digits; more would not be accurate."""
+    digits = 1 - math.floor(math.log10(size))
+    return f"{round(size, digits):,.0f}"
