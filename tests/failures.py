@@ -37,11 +37,14 @@ class Failure(StrEnum):
     INTERRUPT = "Ctrl-C arrives right after the operation"
 
 
-GROWING = ("fsync", "link", "mkdir", "open", "write")
+GROWING = ("fsync", "link", "mkdir", "open", "symlink", "write")
 """Operations that fail on a full disk."""
 
-CHANGES = ("fsync", "ftruncate", "link", "mkdir", "remove", "rename", "replace", "rmdir")
-READS = ("listdir", "lstat", "scandir", "stat")
+CHANGES = (
+    *("fsync", "ftruncate", "link", "mkdir", "remove", "rename", "replace", "rmdir"),
+    "symlink",
+)
+READS = ("listdir", "lstat", "readlink", "scandir", "stat")
 
 
 class Injector:

@@ -26,9 +26,10 @@ from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
 from taciturn.release import bundle, write
+from taciturn.release.pseudonyms import make_pseudonyms
 from taciturn.release.read import load_release
 from taciturn.release.verify import verify_release
-from taciturn.release.write import UsersOut, make_pseudonyms, write_release
+from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from taciturn.training.outputs import Outputs

@@ -8,6 +8,7 @@ from unittest.mock import patch
 from taciturn._internal import strict_json
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidDocument
+from taciturn.release.pseudonyms import make_pseudonyms, write_pseudonyms
 from taciturn.training.outputs import Outputs
 from taciturn.training.train import Trained, train
 from tests.known_noise import known_noise
@@ -44,10 +45,17 @@ def stop_at(number: int) -> Any:
 
 
 def private_outputs(folder: Path) -> dict[str, object]:
+    """Every kind of output; half of the users keep the pseudonyms of an earlier map."""
+    known = folder.parent / "known.parquet"
+    if not known.exists():
+        ids = RATINGS.user_ids.gather_every(2)
+        write_pseudonyms(make_pseudonyms(ids, b"an earlier run"), known)
     return {
         "private_items": folder / "items",
         "users_out": "pseudonyms",
         "pseudonyms": folder / "names",
+        "pseudonyms_in": known,
+        "latest": folder / "latest",
     }
 
 
@@ -73,6 +81,7 @@ def outcome(folder: Path) -> Outcome:
     document["certificate"]["ledger"].pop("run")
     return {
         "left": sorted(path.name for path in folder.iterdir()),
+        "latest": str((folder / "latest").readlink()),
         "released": sorted(path.name for path in release.iterdir()),
         "certificate": document,
         "tables": [(release / "users.parquet").read_bytes()],

@@ -35,7 +35,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, int]:
     injector = Injector(None, counts_reads=True)
     train_with(injector, folder)
     result = outcome(folder)
-    assert result["left"] == ["items", "names", "release"]
+    assert result["left"] == ["items", "latest", "names", "release"]
+    assert result["latest"] == "release"
     assert injector.count > 100  # the calls are really seen
     return result, injector.count
 

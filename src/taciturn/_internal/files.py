@@ -189,6 +189,51 @@ def move_private(source: Path, target: Path, *, tag: str) -> None:
         source.unlink()
 
 
+def check_pointer(path: Path) -> None:
+    """Raise unless `path` is free or a symbolic link, in a folder that may be written to."""
+    with reported(path):
+        if not path.parent.is_dir():
+            raise OutputError(
+                f"cannot write {path}: the folder {path.parent} does not exist; make it first"
+            )
+        if os.path.lexists(path) and not path.is_symlink():
+            raise OutputError(
+                f"{path} exists and is not a symbolic link, so it is never overwritten; choose "
+                "another name"
+            )
+        if not os.access(path.parent, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def try_link(path: Path) -> None:
+    """Raise unless the file system of `path` has symbolic links."""
+    with reported(path):
+        probe = _draft_beside(path)
+        try:
+            probe.symlink_to(path.name)
+        finally:
+            probe.unlink(missing_ok=True)
+
+
+def point(path: Path, target: Path, *, tag: str) -> None:
+    """Let the symbolic link `path` name `target`, relative to its own folder, atomically.
+
+    Safe to repeat after a crash: the temporary name follows from `tag`.
+    """
+    with reported(path):
+        name = os.path.relpath(target.parent.resolve() / target.name, path.parent.resolve())
+        draft = path.with_name(f".{tag}.tmp")
+        draft.unlink(missing_ok=True)
+        try:
+            draft.symlink_to(name)
+            if os.path.lexists(path) and not path.is_symlink():
+                raise FileExistsError(errno.EEXIST, "")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+        sync(path.parent)
+
+
 def _has_content(path: Path, content: bytes) -> bool:
     """True if `path` is a regular file with exactly this content."""
     is_plain = path.is_file() and not path.is_symlink()

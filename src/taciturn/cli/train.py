@@ -157,6 +157,23 @@ def output_options(
             "--users-out pseudonyms.",
         ),
     ] = None,
+    pseudonyms_in: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Private map that an earlier --pseudonyms-out wrote: its users keep their "
+            "pseudonyms, and --pseudonyms-out gets all of its rows too. Readers can then follow a "
+            "user across releases. Default: new pseudonyms for all users.",
+        ),
+    ] = None,
+    latest: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="LINK",
+            help="Symbolic link to set to the release once it is in place; replaces an earlier "
+            "link atomically. Default: none.",
+        ),
+    ] = None,
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -182,8 +199,10 @@ def output_options(
         release=output,
         users_out=users_out,
         pseudonyms=pseudonyms_out,
+        pseudonyms_in=pseudonyms_in,
         private_items=private_items_out,
         sign=sign,
+        latest=latest,
     )
 
 
@@ -315,12 +334,15 @@ def _show_result(trained: "Trained", json: bool) -> None:
                 "release": str(trained.release),
                 "factors": trained.factors,
             }
+            | ({} if trained.latest is None else {"latest": str(trained.latest)})
             | personalised
             | owner
             | ({"rmse_view": "owner"} if owner else {})
         )
         return
     say(f"release: {trained.release}")
+    if trained.latest is not None:
+        say(f"latest: {trained.latest}")
     rows = [("status", certificate.status.value, "")]
     if certificate.epsilon is not None:
         rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))

@@ -40,12 +40,13 @@ def load_release(path: str | Path, public_key: PublicKey | None = None) -> Relea
     Parameters
     ----------
     path
-        Folder of the release.
+        Folder of the release, or a symbolic link to it, such as `train --latest` sets. The link is
+        followed once; `Release.path` is the folder.
     public_key
         Key that must have signed the release, or its file. Without it the signature of a signed
         release is not checked, and a `SignatureNotChecked` warning says so.
     """
-    path = Path(path)
+    path = followed(path)
     key = None if public_key is None else as_public_key(public_key)
     files = read_files(path)
     check_sums(files)
@@ -59,6 +60,21 @@ def load_release(path: str | Path, public_key: PublicKey | None = None) -> Relea
             stacklevel=2,
         )
     return parse(path, files)
+
+
+def followed(path: str | Path) -> Path:
+    """Folder that a pointer to the latest release names at this moment; any other path as it is.
+
+    A pointer is followed before the first file is read, so that all files are of one release even
+    if the pointer changes meanwhile.
+    """
+    path = Path(path)
+    try:
+        return path.resolve(strict=True) if path.is_symlink() else path
+    except FileNotFoundError:
+        raise InvalidDocument(f"{path} points to a release that does not exist") from None
+    except (OSError, RuntimeError):  # a loop of links
+        return path
 
 
 def read_own_release(path: Path) -> Release:

@@ -15,7 +15,7 @@ from taciturn.accounting.ledger import Status
 from taciturn.errors import CheckFailed, TaciturnError
 from taciturn.release import bundle
 from taciturn.release.bundle import Release
-from taciturn.release.read import check_signed, check_sums, parse, read_files
+from taciturn.release.read import check_signed, check_sums, followed, parse, read_files
 from taciturn.release.sign import PublicKey, as_public_key
 
 _DATE_UNSIGNED = (
@@ -64,7 +64,7 @@ def verify_release(
     Parameters
     ----------
     path
-        Folder of the release.
+        Folder of the release, or a symbolic link to it.
     allowed
         Accepted statuses.
     public_key
@@ -84,7 +84,7 @@ def verify_release(
         validate.positive_integer("population", population, "it counts users")
     earliest = None if not_before is None else validate.day("not_before", not_before)
     key = None if public_key is None else as_public_key(public_key)
-    path = Path(path)
+    path = followed(path)
     checks: list[Check] = []
     release: Release | None = None
     try:

@@ -11,7 +11,7 @@ import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from taciturn._internal import strict_json, validate
-from taciturn._internal.encode import parquet_bytes
+from taciturn._internal.encode import Private, parquet_bytes
 from taciturn._internal.files import write_file, write_folder
 from taciturn._version import __version__
 from taciturn.accounting.certificate import Certificate
@@ -21,6 +21,7 @@ from taciturn.model.profiles import Profiles
 from taciturn.release import bundle
 from taciturn.release.card import card_text
 from taciturn.release.facts import Facts, facts_to_dict
+from taciturn.release.pseudonyms import pseudonyms_of
 from taciturn.release.sign import signature
 from taciturn.release.tables import profiles_to_frame, table_bytes
 from taciturn.solvers.catalog import check_solver
@@ -67,7 +68,7 @@ def write_release(
         Users appear under their ids, under random pseudonyms, or not at all.
     pseudonyms
         Private map from ids to pseudonyms, with the columns user_id and pseudonym; required for
-        pseudonyms. See `make_pseudonyms`.
+        pseudonyms. It may have other users too. See `make_pseudonyms`.
     key
         Key to sign the release with.
     date
@@ -144,26 +145,12 @@ def write_private_items(fit: Fit, path: str | Path) -> Path:
             f"{fit.solver} has no private item profiles; its item profiles are in the release"
         )
     path = Path(path).absolute()
-    content = parquet_bytes(profiles_to_frame(fit.private_items, "item_id"))
+    content = parquet_bytes(profiles_to_frame(fit.private_items, "item_id"), private=Private.ITEMS)
     write_file(path, content, is_private=True, replace=True)
     return path
 
 
-def make_pseudonyms(ids: pl.Series, secret: bytes) -> pl.DataFrame:
-    """Private map from user ids to pseudonyms, which look random to whoever lacks the secret."""
-    names = [
-        hashlib.blake2b(b"%d" % place, key=secret, digest_size=16).hexdigest()
-        for place in range(len(ids))
-    ]
-    return pl.DataFrame({"user_id": ids, "pseudonym": pl.Series(names, dtype=pl.String)})
-
-
-def write_pseudonyms(pseudonyms: pl.DataFrame, path: Path) -> None:
-    """Write the private map from ids to pseudonyms, readable by its owner only."""
-    write_file(path, parquet_bytes(pseudonyms), is_private=True, replace=True)
-
-
 def _renamed(users: Profiles, pseudonyms: pl.DataFrame) -> Profiles:
     """Users under their pseudonyms, sorted by them, so that the order reveals nothing."""
-    order = np.argsort(pseudonyms["pseudonym"].to_numpy())
-    return replace(users, ids=pseudonyms["pseudonym"]).take(order)
+    names = pseudonyms_of(users.ids, pseudonyms)
+    return replace(users, ids=names).take(np.argsort(names.to_numpy()))

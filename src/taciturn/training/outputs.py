@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from taciturn._internal import validate
-from taciturn._internal.files import check_absent
+from taciturn._internal.files import check_absent, check_pointer
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
+from taciturn.release.pseudonyms import read_pseudonyms
 from taciturn.release.sign import read_private_key
 from taciturn.release.write import NO_USERS, UsersOut
 from taciturn.solvers.solver import Solver
@@ -30,31 +32,41 @@ class Outputs:
         Default: under their ids; not at all under unit `user`.
     pseudonyms
         Private file for the map from ids to pseudonyms, with `users_out="pseudonyms"`.
+    pseudonyms_in
+        Private map of an earlier training, whose users keep their pseudonyms. The new map has all
+        of its rows too.
     private_items
         Private file for item profiles without noise, if the solver has them.
     sign
         Private key, from `taciturn keygen`, to sign the release with.
+    latest
+        Symbolic link to set to the release once it is in place, atomically; it may exist.
     """
 
     release: str | Path
     users_out: UsersOut | str | None = None
     pseudonyms: str | Path | None = None
+    pseudonyms_in: str | Path | None = None
     private_items: str | Path | None = None
     sign: str | Path | None = None
+    latest: str | Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:
     """Outputs of one training, checked against its solver.
 
-    `private` maps the name of each private file in the run folder to its final path.
+    `private` maps the name of each private file in the run folder to its final path. `known` is the
+    map of pseudonyms of an earlier training.
     """
 
     release: Path
     run_folder: Path
     users_out: UsersOut
     private: dict[str, Path]
+    known: pl.DataFrame | None
     key: Ed25519PrivateKey | None
+    latest: Path | None
 
     @property
     def has_pseudonyms(self) -> bool:
@@ -62,9 +74,14 @@ class Targets:
         return self.users_out is UsersOut.PSEUDONYMS
 
     def check_absent(self) -> None:
-        """Raise if an output already exists, or its parent folder does not."""
+        """Raise if an output already exists, or its parent folder does not.
+
+        The pointer to the latest release may exist, if it is a symbolic link.
+        """
         for path in (self.release, *self.private.values()):
             check_absent(path)
+        if self.latest is not None:
+            check_pointer(self.latest)
 
 
 def run_folder(release: str | Path) -> Path:
@@ -93,6 +110,10 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
             "--users-out pseudonyms and --pseudonyms-out FILE must be passed together: the file "
             "holds the private map from user ids to pseudonyms"
         )
+    if outputs.pseudonyms_in is not None and users_out is not UsersOut.PSEUDONYMS:
+        raise InvalidParameter(
+            "--pseudonyms-in needs --users-out pseudonyms and --pseudonyms-out FILE"
+        )
     if outputs.private_items is not None and not solver.has_private_items:
         raise InvalidParameter(
             f"{solver.name} has no private item profiles; leave out --private-items-out"
@@ -101,7 +122,10 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
         raise InvalidParameter(f"{solver.name} releases users only; leave out --users-out none")
     files = ((ITEMS, outputs.private_items), (PSEUDONYMS, outputs.pseudonyms))
     private = {name: Path(path).absolute() for name, path in files if path is not None}
+    latest = Path(outputs.latest).absolute() if outputs.latest is not None else None
     paths = (release, run_folder(release), *private.values())
+    if latest is not None and latest in paths:
+        raise InvalidParameter("--latest must be another path than the other outputs")
     if len({path.resolve() for path in paths}) != len(paths):
         raise InvalidParameter("outputs must have different paths")
     return Targets(
@@ -109,5 +133,7 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
         run_folder=run_folder(release),
         users_out=users_out,
         private=private,
+        known=None if outputs.pseudonyms_in is None else read_pseudonyms(outputs.pseudonyms_in),
         key=read_private_key(outputs.sign) if outputs.sign is not None else None,
+        latest=latest,
     )

@@ -5,6 +5,7 @@
     prepare   write private files and outputs.json to the run folder
     commit    rename the release, which is drafted in the run folder, to its path
     deliver   copy each private file to its path, then remove it from the run folder
+    point     let the pointer to the latest release name this one
     erase     overwrite and remove the noise key and the other secret files
     delete    remove the rest of the run folder, its ledger last
 
@@ -30,13 +31,9 @@ from taciturn.mechanisms.run_files import (
     lock,
 )
 from taciturn.mechanisms.run_folder import RunFolder
+from taciturn.release.pseudonyms import make_pseudonyms, write_pseudonyms
 from taciturn.release.read import read_own_release
-from taciturn.release.write import (
-    make_pseudonyms,
-    write_private_items,
-    write_pseudonyms,
-    write_release,
-)
+from taciturn.release.write import write_private_items, write_release
 from taciturn.solvers.contract import Fit
 from taciturn.training.outputs import ITEMS, PSEUDONYMS, Targets
 
@@ -51,7 +48,8 @@ def publish(folder: RunFolder, targets: Targets, fit: Fit, certificate: Certific
     path = folder.path
     pseudonyms = None
     if targets.has_pseudonyms and fit.model.users is not None:
-        pseudonyms = make_pseudonyms(fit.model.users.ids, folder.secret_key(b"pseudonyms"))
+        secret = folder.secret_key(b"pseudonyms")
+        pseudonyms = make_pseudonyms(fit.model.users.ids, secret, targets.known)
         write_pseudonyms(pseudonyms, path / PSEUDONYMS)
     if ITEMS in targets.private:
         write_private_items(fit, path / ITEMS)
@@ -68,6 +66,7 @@ def publish(folder: RunFolder, targets: Targets, fit: Fit, certificate: Certific
         date=folder.date,
     )
     _deliver(path, folder.ledger.run, targets)
+    _point(folder.ledger.run, targets)
     folder.delete()
 
 
@@ -94,6 +93,8 @@ def finish_interrupted(targets: Targets, binding: Binding) -> Certificate | None
             if (key := intact_key(path)) is not None:
                 key.check_binding(binding)
             _deliver(path, certificate.run, targets)
+            if (path / OUTPUTS).exists():  # otherwise the pointer was set, perhaps anew since
+                _point(certificate.run, targets)
         delete(path)
     finally:
         os.close(handle)
@@ -109,8 +110,14 @@ def _deliver(path: Path, run: str, targets: Targets) -> None:
             files.move_private(path / name, target, tag=f"{run}-{name}")
 
 
+def _point(run: str, targets: Targets) -> None:
+    """Let the pointer to the latest release name the release; readers see the old or the new."""
+    if targets.latest is not None:
+        files.point(targets.latest, targets.release, tag=f"{run}-latest")
+
+
 def _check_outputs(path: Path, targets: Targets) -> None:
-    """Raise unless the private files go to the same paths as when they were written."""
+    """Raise unless the outputs go to the same paths as when they were written."""
     outputs = path / OUTPUTS  # removed after the last delivery
     if outputs.exists() and outputs.read_bytes() != _outputs(targets):
         raise InvalidDocument(
@@ -126,5 +133,8 @@ def is_run_folder(path: Path) -> bool:
 
 
 def _outputs(targets: Targets) -> bytes:
-    """Contents of outputs.json: the path of each private file."""
-    return json.dumps({name: str(path) for name, path in targets.private.items()}).encode()
+    """Contents of outputs.json: the path of each private file and of the pointer."""
+    paths = {name: str(path) for name, path in targets.private.items()}
+    if targets.latest is not None:
+        paths["latest"] = str(targets.latest)
+    return json.dumps(paths).encode()

@@ -6,19 +6,20 @@ from pathlib import Path
 from time import perf_counter
 
 from taciturn._internal import validate
-from taciturn._internal.files import check_absent
+from taciturn._internal.files import check_absent, try_link
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.evaluate.metrics import rmse
+from taciturn.release.pseudonyms import same_ids
 from taciturn.release.read import read_own_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.contract import Fit, Session, silent
 from taciturn.solvers.solver import DELTA, Solver
 from taciturn.training.checks import check_arguments, check_pattern, check_within
-from taciturn.training.outputs import Outputs, make_targets
+from taciturn.training.outputs import Outputs, Targets, make_targets
 from taciturn.training.publish import finish_interrupted
 from taciturn.training.workspace import make_binding, open_workspace
 
@@ -30,7 +31,7 @@ class Trained:
     `rmse_train` and `rmse_test` are errors of the released model, with the private profiles that it
     lacks. They are exact functions of private data, so they are owner-only. `fit` is None if a
     resumed training had already finished. `factors` is the number of factors in a released profile;
-    a release without factors is not personalised.
+    a release without factors is not personalised. `latest` is the pointer that names the release.
     """
 
     fit: Fit | None
@@ -38,6 +39,7 @@ class Trained:
     release: Path
     factors: int
     seconds: float
+    latest: Path | None = None
     rmse_train: float | None = None
     rmse_test: float | None = None
 
@@ -85,6 +87,8 @@ def train(
     Session(seed=seed)  # raises before anything is created
     outputs = output if isinstance(output, Outputs) else Outputs(release=output)
     targets = make_targets(outputs, solver)
+    if targets.known is not None:
+        same_ids(targets.known, ratings.user_ids)  # raises before anything is created
     test = None
     if holdout is not None:
         holdout = validate.probability("holdout", holdout, "0.1 holds a tenth out")
@@ -95,11 +99,13 @@ def train(
         budget,
         seed=seed,
         holdout=holdout,
-        has_pseudonyms=targets.has_pseudonyms,
+        targets=targets,
     )
     if resume and (certificate := finish_interrupted(targets, binding)) is not None:
-        return _finished_before(targets.release, certificate)
+        return _finished_before(targets, certificate)
     targets.check_absent()
+    if targets.latest is not None:
+        try_link(targets.latest)
     with open_workspace(targets, binding, resume=resume) as workspace:
         session = Session(
             seed=seed,
@@ -118,15 +124,22 @@ def train(
         release=targets.release,
         factors=fit.model.factor_count,
         seconds=perf_counter() - start,
+        latest=targets.latest,
         rmse_train=rmse(fit, ratings) if test is not None else None,
         rmse_test=rmse(fit, test) if test is not None else None,
     )
 
 
-def _finished_before(release: Path, certificate: Certificate) -> Trained:
+def _finished_before(targets: Targets, certificate: Certificate) -> Trained:
     """Result of a training that had already published its release when it was resumed."""
-    factors = read_own_release(release).model.factor_count
-    return Trained(fit=None, certificate=certificate, release=release, factors=factors, seconds=0.0)
+    return Trained(
+        fit=None,
+        certificate=certificate,
+        release=targets.release,
+        factors=read_own_release(targets.release).model.factor_count,
+        seconds=0.0,
+        latest=targets.latest,
+    )
 
 
 def save(fit: Fit, path: str | Path, *, delta: float = DELTA) -> Path:

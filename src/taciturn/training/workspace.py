@@ -67,7 +67,7 @@ def make_binding(
     *,
     seed: int,
     holdout: float | None,
-    has_pseudonyms: bool,
+    targets: Targets,
 ) -> Binding:
     """Bytes that identify the data and configuration of a training."""
     configuration = {
@@ -77,13 +77,14 @@ def make_binding(
         "budget": asdict(budget) if budget else None,
         "seed": seed,
         "holdout": holdout,
-        "pseudonyms": has_pseudonyms,
+        "pseudonyms": targets.has_pseudonyms,
         "scale": asdict(ratings.scale),
     }
+    known = targets.known if targets.known is not None else pl.DataFrame()
     arrays = (ratings.by_user.starts, ratings.by_user.columns, ratings.by_user.codes)
     return [
         json.dumps(configuration, sort_keys=True).encode(),
-        *(_id_bytes(ids) for ids in (ratings.user_ids, ratings.item_ids)),
+        *(_id_bytes(ids) for ids in (ratings.user_ids, ratings.item_ids, *known)),
         *(array.data for array in arrays),
     ]
 
