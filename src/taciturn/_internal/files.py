@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from taciturn.errors import OutputError
@@ -206,11 +206,15 @@ def check_pointer(path: Path) -> None:
 
 
 def try_link(path: Path) -> None:
-    """Raise unless the file system of `path` has symbolic links."""
+    """Raise unless the file system of `path` has symbolic links.
+
+    The temporary name follows from `path`, so that the next call removes what a killed one left.
+    """
+    probe = path.with_name(f".{path.name}.probe")
     with reported(path):
-        probe = _draft_beside(path)
         try:
-            probe.symlink_to(path.name)
+            with suppress(FileExistsError):  # then there are links
+                probe.symlink_to(path.name)
         finally:
             probe.unlink(missing_ok=True)
 

@@ -6,13 +6,12 @@ from pathlib import Path
 from time import perf_counter
 
 from taciturn._internal import validate
-from taciturn._internal.files import check_absent, try_link
+from taciturn._internal.files import check_absent
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.evaluate.metrics import rmse
-from taciturn.release.pseudonyms import same_ids
 from taciturn.release.read import read_own_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.als.solver import AlsSolver
@@ -87,8 +86,6 @@ def train(
     Session(seed=seed)  # raises before anything is created
     outputs = output if isinstance(output, Outputs) else Outputs(release=output)
     targets = make_targets(outputs, solver)
-    if targets.known is not None:
-        same_ids(targets.known, ratings.user_ids)  # raises before anything is created
     test = None
     if holdout is not None:
         holdout = validate.probability("holdout", holdout, "0.1 holds a tenth out")
@@ -104,8 +101,6 @@ def train(
     if resume and (certificate := finish_interrupted(targets, binding)) is not None:
         return _finished_before(targets, certificate)
     targets.check_absent()
-    if targets.latest is not None:
-        try_link(targets.latest)
     with open_workspace(targets, binding, resume=resume) as workspace:
         session = Session(
             seed=seed,

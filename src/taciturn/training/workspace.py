@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from taciturn._internal.files import try_link
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -20,6 +21,7 @@ from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidDocument, NoiseReuse, OutputError
 from taciturn.mechanisms.run_files import LEDGER, Binding, delete, intact_key, is_locked
 from taciturn.mechanisms.run_folder import RunFolder, remove_leftover
+from taciturn.release.pseudonyms import PSEUDONYM, same_ids
 from taciturn.solvers.contract import Fit
 from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import Targets
@@ -50,6 +52,8 @@ def open_workspace(targets: Targets, binding: Binding, *, resume: bool) -> Itera
     After a failure the run folder is kept for resuming, unless nothing was released; then it is
     deleted. A note on the exception says so.
     """
+    if targets.latest is not None:
+        try_link(targets.latest)
     workspace = Workspace(_open_folder(targets, binding, resume), targets)
     try:
         yield workspace
@@ -80,11 +84,12 @@ def make_binding(
         "pseudonyms": targets.has_pseudonyms,
         "scale": asdict(ratings.scale),
     }
-    known = targets.known if targets.known is not None else pl.DataFrame()
+    known = targets.known
+    names = () if known is None else (same_ids(known, ratings.user_ids), known[PSEUDONYM])
     arrays = (ratings.by_user.starts, ratings.by_user.columns, ratings.by_user.codes)
     return [
         json.dumps(configuration, sort_keys=True).encode(),
-        *(_id_bytes(ids) for ids in (ratings.user_ids, ratings.item_ids, *known)),
+        *(_id_bytes(ids) for ids in (ratings.user_ids, ratings.item_ids, *names)),
         *(array.data for array in arrays),
     ]
 
