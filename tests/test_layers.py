@@ -18,6 +18,7 @@ LAYERS = [
     "_core",
     "_internal",
     "scale",
+    "config_file",
     "tables",
     "data",
     "model",

@@ -13,6 +13,7 @@ import typer
 
 from taciturn._version import __version__
 from taciturn.cli import audit, budget, compare, data, demo, doctor, paper, release, train
+from taciturn.cli.config import ConfigCommand
 from taciturn.cli.console import fail, prepare, warn
 from taciturn.cli.solvers import CatalogHelp
 from taciturn.cli.start import INTERRUPTED
@@ -33,11 +34,16 @@ app.add_typer(paper.app, name="paper")
 app.command(name="demo", epilog="Example: taciturn demo")(demo.demo)
 app.command(name="doctor", epilog="Example: taciturn doctor --json")(doctor.doctor)
 
-for _name, _command, _example in (
-    ("train", train.train, "taciturn train ratings.csv --scale 1:5 --epsilon 10 -o release"),
-    ("compare", compare.compare, "taciturn compare ml-1m --epsilons 1,5,10 -o comparison"),
-):
-    app.command(name=_name, cls=CatalogHelp, epilog=f"Example: {_example}")(_command)
+app.command(
+    name="train",
+    cls=ConfigCommand,
+    epilog="Example: taciturn train ratings.csv --scale 1:5 --epsilon 10 -o release",
+)(train.train)
+app.command(
+    name="compare",
+    cls=CatalogHelp,
+    epilog="Example: taciturn compare ml-1m --epsilons 1,5,10 -o comparison",
+)(compare.compare)
 
 for _name, _command, _example in (
     ("verify", release.verify, "taciturn verify release --public-key taciturn.key.pub"),

@@ -16,8 +16,8 @@ from taciturn.cli.console import emit_json, say
 from taciturn.cli.solvers import CatalogHelp, catalog_text
 
 if TYPE_CHECKING:
+    from taciturn.config_file import ConfigFile, Key, Value
     from taciturn.release.facts import Configuration
-    from taciturn.training.config_file import ConfigFile, Key, Value
 
 OF_THE_CALL = ("config", "show_config", "resume", "dry_run", "json")
 """Options of one call of the command rather than of the training; no file holds them."""
@@ -30,9 +30,9 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="TOML file of options, from --show-config. Its SHA-256 goes into the certificate, with "
-        "the names of further options on the command line. An option must not be in both. "
-        "Default: none.",
+        help="TOML file of options, as --show-config prints it. Its SHA-256 goes into the "
+        "certificate, with the names of further options on the command line. An option must not "
+        "be in both. Default: none.",
     ),
 ]
 ShowConfigOption = Annotated[
@@ -70,11 +70,13 @@ class ConfigCommand(CatalogHelp):
         ctx: Any, given: "dict[str, str | bool]", keys: "dict[str, Key]"
     ) -> "dict[str, Value]":
         """Values of the file by parameter; raises if the command line has one of them too."""
+        from taciturn.config_file import read_config
         from taciturn.errors import InvalidParameter
-        from taciturn.training.config_file import read_config
 
         file = read_config(str(given["config"]), list(keys.values()))
-        values = {name: file.values[key.name] for name, key in keys.items() if key.name in file.values}
+        values = {
+            name: file.values[key.name] for name, key in keys.items() if key.name in file.values
+        }
         for name in values:
             if name in given:
                 key = keys[name]
@@ -102,7 +104,7 @@ def configuration(context: typer.Context) -> "Configuration | None":
 
 def config_keys(command: Callable[..., Any] | None) -> "list[Key]":
     """Keys of the configuration file: all options of the command but those of a single call."""
-    from taciturn.training.config_file import Key
+    from taciturn.config_file import Key
 
     keys = []
     for name, parameter in inspect.signature(command or (lambda: None)).parameters.items():
@@ -115,7 +117,7 @@ def config_keys(command: Callable[..., Any] | None) -> "list[Key]":
                 name=name.replace("_", "-"),
                 kind=_kind(kind),
                 default=None if default is inspect.Parameter.empty else default,
-                help=catalog_text(info.help),
+                help=_panel(info.rich_help_panel) + catalog_text(info.help),
                 placeholder=info.metavar or name.upper(),
             )
         )
@@ -124,12 +126,17 @@ def config_keys(command: Callable[..., Any] | None) -> "list[Key]":
 
 def _kind(annotation: Any) -> Any:
     """Type of an option's value; raises for a type that no file can hold yet."""
-    from taciturn.training.config_file import Kind
+    from taciturn.config_file import Kind
 
     kinds = {str: Kind.TEXT, Path: Kind.TEXT, float: Kind.NUMBER, int: Kind.COUNT, bool: Kind.FLAG}
     members = get_args(annotation) if get_origin(annotation) is not None else (annotation,)
     (plain,) = [each for each in members if each is not NoneType]
     return kinds[plain]
+
+
+def _panel(panel: str | None) -> str:
+    """Solver that an option belongs to, as the beginning of its comment."""
+    return "" if panel is None else f"{panel.replace('Options of', 'With')}: "
 
 
 def _parameter(key: "Key") -> str:
@@ -138,7 +145,7 @@ def _parameter(key: "Key") -> str:
 
 def _show(keys: "list[Key]", values: "dict[str, Value]", *, is_json: bool) -> None:
     """Print a configuration file, or its values as JSON."""
-    from taciturn.training.config_file import TABLE, config_text
+    from taciturn.config_file import TABLE, config_text
 
     named = {key.name: values.get(_parameter(key), key.default) for key in keys}
     known = {name: value for name, value in named.items() if value is not None}

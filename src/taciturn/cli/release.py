@@ -113,6 +113,14 @@ def verify(
             "any date."
         ),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Fail unless the release names this configuration file of taciturn train, by its "
+            "SHA-256. Default: any file, or none.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Recompute the guarantee of a release from its ledger and check every file.
@@ -134,6 +142,7 @@ def verify(
         max_delta=max_delta,
         population=population,
         not_before=not_before,
+        config=config,
     )
     found = verdict.release.certificate if verdict.release else None
     if json:

@@ -63,17 +63,23 @@ class CatalogHelp(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Format the help, with the placeholders replaced by solver names."""
-        words = {
-            "{solvers}": _solvers(),
-            "{private_solvers}": _private_solvers(),
-            "{compared_solvers}": _compared_solvers(),
-        }
         for option in self.params:
-            text = getattr(option, "help", None) or ""
-            for word, listing in words.items():
-                text = text.replace(word, listing)
-            option.help = text  # type: ignore[attr-defined]
+            option.help = catalog_text(getattr(option, "help", None))  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
+
+
+def catalog_text(text: str | None) -> str:
+    """Help text with the placeholders replaced by solver names."""
+    text = text or ""
+    words = {
+        "{solvers}": _solvers,
+        "{private_solvers}": _private_solvers,
+        "{compared_solvers}": _compared_solvers,
+    }
+    for word, listing in words.items():
+        if word in text:
+            text = text.replace(word, listing())
+    return text
 
 
 def _solvers() -> str:

@@ -1,11 +1,13 @@
 """`taciturn train`: train on ratings and write a release with its certificate."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taciturn.cli.config import ConfigOption, ShowConfigOption, configuration
 from taciturn.cli.console import emit_json, note, personalisation, say, table, warn
 from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
 from taciturn.cli.progress import duration, iterations_bar
@@ -214,6 +216,7 @@ def output_options(
 )
 def train(
     *,
+    context: typer.Context,
     source: Source,
     outputs: "Outputs | None",
     trained: "Budgeted",
@@ -246,11 +249,15 @@ def train(
             "values, as with --outside drop. Default: refuse to train.",
         ),
     ] = False,
+    config: ConfigOption = None,
+    show_config: ShowConfigOption = False,
     json: Json = False,
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
     from taciturn.training.job import Job
 
+    if outputs is not None:
+        outputs = replace(outputs, configuration=configuration(context))
     job = Job(
         source=source,
         reading=reading,

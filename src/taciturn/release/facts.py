@@ -19,8 +19,25 @@ _ORIGIN = ("solver", "settings", "taciturn", "date", "user_ids")
 _COUNTS = ("factors", "users", "items")
 _REQUIRED = {*_ORIGIN, *_COUNTS, "scale", "mean"}
 
+_OPTION = "[a-z0-9]+(-[a-z0-9]+)*"
 _PART = "(0|[1-9][0-9]{0,3})"
 _VERSION = rf"{_PART}\.{_PART}\.{_PART}((?:a|b|rc|\.dev)[0-9]{{1,4}})?"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Configuration:
+    """Configuration file of a training.
+
+    `sha256` is of the bytes of the file. `command_line` names further options, which were given on
+    the command line, in alphabetical order.
+    """
+
+    sha256: str
+    command_line: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON document."""
+        return {"sha256": self.sha256, "command_line": list(self.command_line)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +45,8 @@ class Facts:
     """Origin of a release: solver, its settings, version of Taciturn, date and kind of user ids.
 
     `date` is the day (UTC) on which the training began. `user_ids` is `ids`, `pseudonyms`, or
-    `none` for a release without users.
+    `none` for a release without users. `configuration` is None unless the training had a
+    configuration file.
     """
 
     solver: str
@@ -36,6 +54,7 @@ class Facts:
     taciturn: str
     date: date
     user_ids: str
+    configuration: Configuration | None = None
 
 
 def model_to_dict(model: FactorModel) -> dict[str, Any]:
@@ -56,7 +75,9 @@ def facts_to_dict(facts: Facts, model: FactorModel) -> dict[str, Any]:
         "users": 0 if model.users is None else len(model.users),
         "items": 0 if model.items is None else len(model.items),
     }
-    origin = asdict(facts) | {"date": facts.date.isoformat()}
+    origin = {name: getattr(facts, name) for name in _ORIGIN} | {"date": facts.date.isoformat()}
+    if facts.configuration is not None:
+        origin["configuration"] = facts.configuration.to_dict()
     return origin | model_to_dict(model) | sizes
 
 
@@ -70,7 +91,7 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
     )
     if not isinstance(document, dict):
         raise damaged
-    if document.keys() - {"residual_variance", "prior"} != _REQUIRED:
+    if document.keys() - {"residual_variance", "prior", "configuration"} != _REQUIRED:
         raise damaged
     scale, counts = document["scale"], {name: document[name] for name in _COUNTS}
     if not (isinstance(scale, dict) and scale.keys() == {"low", "high", "step"}):
@@ -108,7 +129,26 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
     except InvalidInput:
         raise damaged from None
     origin = {name: document[name] for name in _ORIGIN} | {"date": day}
+    if "configuration" in document:
+        origin["configuration"] = _configuration(document["configuration"])
     return Facts(**origin), model, counts
+
+
+def _configuration(document: object) -> Configuration:
+    """Checked facts about a configuration file."""
+    damaged = InvalidDocument(
+        "the release's configuration in certificate.json has missing, unknown or invalid fields"
+    )
+    if not (isinstance(document, dict) and document.keys() == {"sha256", "command_line"}):
+        raise damaged
+    digest, names = document["sha256"], document["command_line"]
+    if not (isinstance(digest, str) and re.fullmatch("[0-9a-f]{64}", digest)):
+        raise damaged
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise damaged
+    if names != sorted(set(names)) or not all(re.fullmatch(_OPTION, name) for name in names):
+        raise damaged
+    return Configuration(sha256=digest, command_line=tuple(names))
 
 
 def check_taciturn(version: object) -> str:

@@ -12,9 +12,11 @@ from typing import Any
 from taciturn._internal import validate
 from taciturn.accounting.certificate import Certificate, delta_warning, rounded_up
 from taciturn.accounting.ledger import Status
+from taciturn.config_file import file_digest
 from taciturn.errors import CheckFailed, TaciturnError
 from taciturn.release import bundle
 from taciturn.release.bundle import Release
+from taciturn.release.facts import Configuration
 from taciturn.release.read import check_signed, check_sums, followed, parse, read_files
 from taciturn.release.sign import PublicKey, as_public_key
 
@@ -56,6 +58,7 @@ def verify_release(
     max_delta: float | None = None,
     population: int | None = None,
     not_before: date | None = None,
+    config: str | Path | None = None,
 ) -> Verdict:
     """Check the files, certificate, signature, status and date of a release.
 
@@ -75,6 +78,8 @@ def verify_release(
         Number of users in the data, to judge δ. Default: the number of users in the release.
     not_before
         Earliest date accepted, against replay of an older signed release. Default: any date.
+    config
+        Configuration file that the release must name by its SHA-256. Default: any, or none.
     """
     if max_epsilon is not None:
         validate.positive("max_epsilon", max_epsilon, "the largest epsilon to accept")
@@ -84,6 +89,7 @@ def verify_release(
         validate.positive_integer("population", population, "it counts users")
     earliest = None if not_before is None else validate.day("not_before", not_before)
     key = None if public_key is None else as_public_key(public_key)
+    wanted = None if config is None else file_digest(config)
     path = followed(path)
     checks: list[Check] = []
     release: Release | None = None
@@ -119,6 +125,8 @@ def verify_release(
             check("date", lambda: _check_date(found, earliest))
             if key is None:
                 warnings.append(_DATE_UNSIGNED)
+        if wanted is not None:
+            check("configuration", lambda: _check_configuration(found.facts.configuration, wanted))
     return Verdict(
         checks=tuple(checks),
         release=release,
@@ -146,6 +154,17 @@ def _check_date(release: Release, earliest: date) -> str:
     if found < earliest:
         raise CheckFailed(f"the release is dated {found}, before {earliest}")
     return f"the release is dated {found}, not before {earliest}"
+
+
+def _check_configuration(found: Configuration | None, wanted: str) -> str:
+    if found is None:
+        raise CheckFailed("the release names no configuration file, and --config requires it")
+    if found.sha256 != wanted:
+        raise CheckFailed("the release was trained with another configuration file")
+    if not found.command_line:
+        return "the release names this file, and no option was given beside it"
+    names = ", ".join(found.command_line)
+    return f"the release names this file; the command line set: {names}"
 
 
 def _delta_warnings(release: Release, population: int | None) -> list[str]:

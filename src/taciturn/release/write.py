@@ -20,7 +20,7 @@ from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.model.profiles import Profiles
 from taciturn.release import bundle
 from taciturn.release.card import card_text
-from taciturn.release.facts import Facts, facts_to_dict
+from taciturn.release.facts import Configuration, Facts, facts_to_dict
 from taciturn.release.pseudonyms import pseudonyms_of
 from taciturn.release.sign import signature
 from taciturn.release.tables import profiles_to_frame, table_bytes
@@ -52,6 +52,7 @@ def write_release(
     key: Ed25519PrivateKey | None = None,
     draft: Path | None = None,
     date: date | None = None,
+    configuration: Configuration | None = None,
 ) -> Path:
     """Write the publishable part of a fit to a new folder.
 
@@ -73,6 +74,8 @@ def write_release(
         Key to sign the release with.
     date
         Day on which the training began. Default: today (UTC).
+    configuration
+        Configuration file of the training. Default: it had none.
     """
     path = Path(path).absolute()
     if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
@@ -95,6 +98,7 @@ def write_release(
         taciturn=__version__,
         date=datetime.now(UTC).date() if date is None else validate.day("date", date),
         user_ids=users_out.value,
+        configuration=configuration,
     )
     check_solver(facts.solver, facts.settings, certificate.ledger)  # readers make the same check
 

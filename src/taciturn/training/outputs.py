@@ -10,6 +10,7 @@ from taciturn._internal import validate
 from taciturn._internal.files import check_absent, check_pointer
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
+from taciturn.release.facts import Configuration
 from taciturn.release.pseudonyms import read_pseudonyms
 from taciturn.release.sign import read_private_key
 from taciturn.release.write import NO_USERS, UsersOut
@@ -41,6 +42,8 @@ class Outputs:
         Private key, from `taciturn keygen`, to sign the release with.
     latest
         Symbolic link to set to the release once it is in place, atomically; it may exist.
+    configuration
+        Configuration file that the release is to name, if the training has one.
     """
 
     release: str | Path
@@ -50,6 +53,7 @@ class Outputs:
     private_items: str | Path | None = None
     sign: str | Path | None = None
     latest: str | Path | None = None
+    configuration: Configuration | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +71,7 @@ class Targets:
     known: pl.DataFrame | None
     key: Ed25519PrivateKey | None
     latest: Path | None
+    configuration: Configuration | None
 
     @property
     def has_pseudonyms(self) -> bool:
@@ -136,4 +141,5 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
         known=None if outputs.pseudonyms_in is None else read_pseudonyms(outputs.pseudonyms_in),
         key=read_private_key(outputs.sign) if outputs.sign is not None else None,
         latest=latest,
+        configuration=outputs.configuration,
     )

@@ -64,6 +64,7 @@ def publish(folder: RunFolder, targets: Targets, fit: Fit, certificate: Certific
         key=targets.key,
         draft=path / DRAFT,
         date=folder.date,
+        configuration=targets.configuration,
     )
     _deliver(path, folder.ledger.run, targets)
     _point(folder.ledger.run, targets)

@@ -83,6 +83,7 @@ def make_binding(
         "holdout": holdout,
         "pseudonyms": targets.has_pseudonyms,
         "scale": asdict(ratings.scale),
+        "configuration": targets.configuration.to_dict() if targets.configuration else None,
     }
     known = targets.known
     names = () if known is None else (same_ids(known, ratings.user_ids), known[PSEUDONYM])
