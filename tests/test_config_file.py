@@ -127,7 +127,12 @@ def test_text_that_no_file_can_hold_is_refused() -> None:
 
 
 def test_text_of_an_option_becomes_a_value() -> None:
-    values = {"source": "7", "epsilon": "1e-3", "factors": "8", "no-header": True}
+    values: dict[str, str | bool] = {
+        "source": "7",
+        "epsilon": "1e-3",
+        "factors": "8",
+        "no-header": True,
+    }
     named = {each.name: each for each in KEYS}
     found = {name: named[name].parse(text) for name, text in values.items()}
     assert found == {"source": "7", "epsilon": 0.001, "factors": 8, "no-header": True}

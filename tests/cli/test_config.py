@@ -1,4 +1,4 @@
-"""`taciturn train --config` and `--show-config`: every option, one file, its hash in the release."""
+"""`taciturn train --config`: one file for every option, and its hash in the release."""
 
 import inspect
 import json
@@ -16,7 +16,8 @@ from taciturn.config_file import Kind, file_digest, read_config
 from taciturn.release.read import load_release
 from tests.conftest import Command
 
-OPTIONS = ["synthetic:10k", "--solver", "bias", "--epsilon", "1", "--unit", "rating"]
+OPTIONS = ["ratings.csv", "--scale", "1:5", "--epsilon", "1", "--solver"]
+OPTIONS += ["input-perturbation", "--unit", "value", "--delta", "1e-2"]
 
 
 def options_of_train() -> dict[str, list[str]]:
@@ -60,12 +61,15 @@ def config(taciturn: Command, tmp_path: Path) -> Path:
     assert (shown.returncode, shown.stderr) == (0, "")
     file = tmp_path / "taciturn.toml"
     file.write_text(shown.stdout, encoding="utf-8")
+    rows = [f"{user},{item},{1 + (user + item) % 5}" for user in range(9) for item in range(7)]
+    (tmp_path / "ratings.csv").write_text("\n".join(["user_id,item_id,rating", *rows, ""]))
     return file
 
 
 def test_a_shown_file_holds_the_options_given_and_all_defaults(config: Path) -> None:
     values = read_config(config, config_keys(train)).values
-    given = {"source": "synthetic:10k", "solver": "bias", "epsilon": 1.0, "unit": "rating"}
+    given = {"source": "ratings.csv", "scale": "1:5", "epsilon": 1.0}
+    given |= {"solver": "input-perturbation", "unit": "value", "delta": 0.01}
     defaults = {
         name.replace("_", "-"): parameter.default
         for name, parameter in inspect.signature(train).parameters.items()
@@ -152,10 +156,8 @@ def test_a_mistake_in_the_file_is_one_line(taciturn: Command, config: Path) -> N
     config.write_text("[train]\nsource = 'synthetic:10k'\nepsilom = 1\n")
     result = taciturn("train", "--config", config)
     assert result.returncode == 2 and result.stdout == ""
-    assert (
-        result.stderr
-        == f"error: {config}, line 3: 'epsilom' is not an option; did you mean epsilon?\n"
-    )
+    problem = "line 3: 'epsilom' is not an option; did you mean epsilon?"
+    assert result.stderr == f"error: {config}, {problem}\n"
     config.write_text("[train]\nsource = 'synthetic:10k'\nepsilon = -1\n")
     result = taciturn("train", "--config", config, "--dry-run")
     assert result.returncode == 2 and result.stderr.count("\n") == 1

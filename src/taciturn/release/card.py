@@ -62,6 +62,16 @@ def _standard_deviations(model: FactorModel) -> list[str]:
     ]
 
 
+def _configured(facts: Facts) -> list[str]:
+    """Configuration file of the training, if it had one."""
+    if facts.configuration is None:
+        return []
+    names = ", ".join(f"`{name}`" for name in facts.configuration.command_line)
+    beside = f" The command line set {names}." if names else ""
+    digest = f"SHA-256 `{facts.configuration.sha256}`"
+    return ["", f"The options of the training are in a configuration file with {digest}.{beside}"]
+
+
 def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str:
     """Text of card.md. Everything in it is public."""
     factors = model.factor_count
@@ -71,6 +81,7 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         "",
         f"Trained on {facts.date} (UTC) with `{facts.solver}` (Taciturn {facts.taciturn}), on "
         f"ratings from {model.scale.low:g} to {model.scale.high:g}. {_MEANING[certificate.status]}",
+        *_configured(facts),
         "",
         "| file | contents |",
         "|---|---|",
