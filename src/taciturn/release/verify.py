@@ -81,12 +81,7 @@ def verify_release(
     config
         Configuration file that the release must name by its SHA-256. Default: any, or none.
     """
-    if max_epsilon is not None:
-        validate.positive("max_epsilon", max_epsilon, "the largest epsilon to accept")
-    if max_delta is not None:
-        validate.probability("max_delta", max_delta, "the largest delta to accept")
-    if population is not None:
-        validate.positive_integer("population", population, "it counts users")
+    _check_given(max_epsilon, max_delta, population)
     earliest = None if not_before is None else validate.day("not_before", not_before)
     key = None if public_key is None else as_public_key(public_key)
     wanted = None if config is None else file_digest(config)
@@ -133,6 +128,18 @@ def verify_release(
         is_signed=bundle.SIGNATURE in files,
         warnings=tuple(warnings),
     )
+
+
+def _check_given(
+    max_epsilon: float | None, max_delta: float | None, population: int | None
+) -> None:
+    """Raise unless the limits to check against are valid."""
+    if max_epsilon is not None:
+        validate.positive("max_epsilon", max_epsilon, "the largest epsilon to accept")
+    if max_delta is not None:
+        validate.probability("max_delta", max_delta, "the largest delta to accept")
+    if population is not None:
+        validate.positive_integer("population", population, "it counts users")
 
 
 def _check_limits(
