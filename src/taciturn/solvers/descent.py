@@ -28,8 +28,8 @@ _CLIPPED = 0.5
 _FEW = 4
 """Number of factors for which the data weight is computed."""
 
-_CONFIDENCE = 2.0
-"""Standard deviations of noise by which a lower confidence bound lies below an estimate."""
+_DOUBT = 2.0
+"""Standard deviations of its noise up to which a mean count is attributed to noise alone."""
 
 _QUANTILES = 100
 """Number of counts that represent a distribution."""
@@ -275,11 +275,11 @@ def prior_means(rows: Rows, counts: Vector) -> Rows:
 def shrunk_counts(counts: Vector, noise: float) -> Vector:
     """Posterior mean of each count under an exponential prior.
 
-    The prior's mean is a lower confidence bound of the mean count: noise taken for ratings does
-    more harm than the converse.
+    The prior's mean is the mean count, less where noise may explain it: noise taken for ratings
+    does more harm than the converse.
     """
-    mean_noise = noise / math.sqrt(counts.size)
-    usual = max(float(counts.mean()) - _CONFIDENCE * mean_noise, 1.0)
+    mean, doubt = float(counts.mean()), _DOUBT * noise / math.sqrt(counts.size)
+    usual = max(mean - doubt**2 / mean, 1.0) if mean > doubt else 1.0
     shifted = counts - noise**2 / usual
     ratio = shifted / noise
     tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))
