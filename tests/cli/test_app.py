@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import taciturn as package
+from taciturn.cli.start import INTERRUPTED
 from tests.commands import MAIN
 from tests.conftest import Command
 from tests.release.helpers import write_small
@@ -96,6 +97,25 @@ def test_an_internal_error_shows_its_class_only(
     monkeypatch.setenv("TACITURN_DEBUG", "1")
     with pytest.raises(RuntimeError):
         app.run(["doctor"])
+
+
+def test_an_interrupt_that_another_error_hides_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, taciturn: Command, tmp_path: Path
+) -> None:
+    """Closing the archive of a checkpoint fails if an interrupt came while it was written."""
+
+    def interrupted(*arguments: object, **arrays: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("open writing handle")
+
+    monkeypatch.setattr("taciturn.solvers.checkpoint.np.savez", interrupted)
+    monkeypatch.setenv("TACITURN_DEBUG", "1")
+    result = taciturn("train", "synthetic:10k", "--epsilon", 5, "-o", tmp_path / "release")
+    assert result.returncode == INTERRUPTED
+    advice, line = result.stderr.splitlines()[-2:]
+    assert "--resume" in advice and line == "error: interrupted"
 
 
 @pytest.mark.slow

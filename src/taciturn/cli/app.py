@@ -88,27 +88,37 @@ def run(arguments: list[str] | None = None) -> int:
         if result == INTERRUPTED:  # typer turns an interrupt into this exit code
             fail("interrupted")
         return result if isinstance(result, int) else 0
-    except _UsageError as error:
-        _explain(error)
-        return 2
-    except CheckFailed as error:
-        fail(str(error))
-        return 1
-    except TaciturnError as error:
-        fail(str(error))
-        return 2
     except (KeyboardInterrupt, typer.Abort):
         fail("interrupted")
         return INTERRUPTED
-    except OSError as error:
-        fail(_refused(error))
-        return 2
     except Exception as error:
-        if os.environ.get("TACITURN_DEBUG"):
-            raise
+        return _failed(error)
+
+
+def _failed(error: Exception) -> int:
+    """Print an error as one line; returns the exit code."""
+    if _hides_interrupt(error):
+        fail("interrupted")
+        return INTERRUPTED
+    if isinstance(error, _UsageError):
+        _explain(error)
+    elif isinstance(error, TaciturnError):
+        fail(str(error))
+    elif isinstance(error, OSError):
+        fail(_refused(error))
+    elif os.environ.get("TACITURN_DEBUG"):
+        raise error
+    else:
         # The message may contain a private value; the exception type does not.
         fail(f"internal error ({type(error).__name__}); set TACITURN_DEBUG=1 for the traceback")
-        return 2
+    return 1 if isinstance(error, CheckFailed) else 2
+
+
+def _hides_interrupt(error: BaseException | None) -> bool:
+    """True if an interrupt led to this error, as when it comes while a file is being written."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 def _refused(error: OSError) -> str:

@@ -13,7 +13,7 @@ from taciturn.data import load_source
 from taciturn.data.id_lists import IdLists
 from taciturn.data.options import ReadingOptions
 from taciturn.data.ratings import Ratings
-from taciturn.errors import InvalidParameter, TaciturnError
+from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.size import size_for_factors
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import CATALOG, make_solver
@@ -150,7 +150,7 @@ class Job:
                     pattern_is_public=self.pattern_is_public,
                     progress=steps,
                 )
-        except (KeyboardInterrupt, TaciturnError) as error:
+        except BaseException as error:
             for sentence in getattr(error, "__notes__", ()):
                 note(sentence)
             raise
