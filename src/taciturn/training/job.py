@@ -194,7 +194,8 @@ class Job:
         """State the size from which factors help, from public facts."""
         solver, budget = self.trained.solver, self.trained.budget
         if isinstance(solver, AlsSolver) and solver.factors is None and budget is not None:
-            note(size_for_factors(PublicFacts.of(ratings, solver.unit), solver.unit, budget))
+            unit = Unit(solver.unit)
+            note(size_for_factors(PublicFacts.of(ratings, unit), unit, budget))
 
     def _say_left_out(self, trained: Trained, outputs: Outputs, note: Say) -> None:
         """Name parts that the owner may expect in the release but that it does not have."""
