@@ -6,6 +6,7 @@ that an interrupted experiment resumes and a larger one reuses them.
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,13 @@ Result = TypeVar("Result")
 
 Facts = Mapping[str, Any]
 """All facts that a result depends on, as JSON types."""
+
+
+COMPARISON, AUDIT = "cells", "runs"
+"""Names of the folders in which comparisons and audits cache their results, which are private."""
+
+CELL_NAME = re.compile(r"[0-9a-f]{64}\.json")
+"""Name of a file in a cache."""
 
 
 class CellCache:

@@ -19,6 +19,8 @@ from taciturn.errors import OutputError
 
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.tmp")
 
+_CHUNK = 2**20
+
 _PRIVATE_FILE, _PRIVATE_FOLDER = 0o600, 0o700
 
 _ADVICE = {
@@ -265,9 +267,31 @@ def append(path: Path, content: bytes, *, is_new: bool = False, is_private: bool
         os.close(handle)
 
 
+def erase_file(file: Path) -> None:
+    """Overwrite a file with zeros, then remove it. Raises `OSError`.
+
+    Copies that the file system or the disk made are not reached.
+    """
+    if not file.is_symlink():
+        handle = os.open(file, os.O_WRONLY)
+        try:
+            rest = os.fstat(handle).st_size
+            while rest > 0:
+                rest -= os.write(handle, bytes(min(rest, _CHUNK)))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    file.unlink()
+
+
+def is_draft(name: str) -> bool:
+    """True for the name of a temporary file."""
+    return _DRAFT.fullmatch(name) is not None
+
+
 def drafts(folder: Path) -> list[Path]:
     """Temporary files in a folder; unless a process is writing there, a killed one left them."""
-    return [file for file in folder.iterdir() if _DRAFT.fullmatch(file.name)]
+    return [file for file in folder.iterdir() if is_draft(file.name)]
 
 
 def _draft_beside(path: Path) -> Path:

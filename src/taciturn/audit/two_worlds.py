@@ -18,7 +18,7 @@ import numpy as np
 
 from taciturn import _core
 from taciturn._internal import validate
-from taciturn._internal.cell_cache import CellCache, cell_key
+from taciturn._internal.cell_cache import AUDIT, CellCache, cell_key
 from taciturn._internal.processes import job_count, run_tasks
 from taciturn.accounting import gaussian
 from taciturn.audit import bounds
@@ -226,7 +226,7 @@ def _rows(
         for dataset in (0, 1)
         for number, first in enumerate(range(0, total, _CHUNK))
     ]
-    cache = None if folder is None else CellCache(folder / "runs", is_private=True)
+    cache = None if folder is None else CellCache(folder / AUDIT, is_private=True)
     found: dict[_Task, Scores] = {}
     if cache is not None:
         known = {task: cache.get(audit | task.facts, task.parse) for task in tasks}

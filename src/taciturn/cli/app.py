@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from taciturn._version import __version__
-from taciturn.cli import audit, budget, compare, data, demo, doctor, paper, release, train
+from taciturn.cli import audit, budget, compare, data, demo, doctor, paper, private, release, train
 from taciturn.cli.config import ConfigCommand
 from taciturn.cli.console import fail, prepare, warn
 from taciturn.cli.solvers import CatalogHelp
@@ -31,6 +31,7 @@ app.add_typer(audit.app, name="audit")
 app.add_typer(budget.app, name="budget")
 app.add_typer(data.app, name="data")
 app.add_typer(paper.app, name="paper")
+app.add_typer(private.app, name="private")
 app.command(name="demo", epilog="Example: taciturn demo")(demo.demo)
 app.command(name="doctor", epilog="Example: taciturn doctor --json")(doctor.doctor)
 

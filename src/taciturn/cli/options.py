@@ -2,8 +2,9 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -51,6 +52,20 @@ def day_option(help_text: str) -> Any:
             raise typer.BadParameter(str(error)) from None
 
     return typer.Option(parser=day, metavar="YYYY-MM-DD", help=help_text)
+
+
+def age_option(help_text: str) -> Any:
+    """Option that takes a time span in hours, days or weeks."""
+
+    def age(text: str | timedelta) -> timedelta:
+        if isinstance(text, timedelta):
+            return text
+        units = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+        if re.fullmatch("[0-9]{1,6}[hdw]", text) is None:
+            raise typer.BadParameter(f"expected a time such as 30d, 12h or 2w, got {text[:40]!r}")
+        return int(text[:-1]) * units[text[-1]]
+
+    return typer.Option(parser=age, metavar="TIME", help=help_text)
 
 
 Json = Annotated[

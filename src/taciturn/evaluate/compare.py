@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from taciturn._internal import validate
-from taciturn._internal.cell_cache import CellCache
+from taciturn._internal.cell_cache import COMPARISON, CellCache
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -217,7 +217,7 @@ def run_comparison(
     Results are cached in the subfolder `cells`, by a key of all their inputs, including the
     ratings.
     """
-    cache = CellCache(folder / "cells")
+    cache = CellCache(folder / COMPARISON, is_private=True)
     digest = ratings.digest()
     split: tuple[int, Ratings, Ratings] | None = None
     facts = {cell: _facts(cell, plan, digest) for cell in plan.cells}

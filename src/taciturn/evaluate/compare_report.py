@@ -21,6 +21,7 @@ def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
         comparison.to_dict(),
         draw_comparison(comparison),
         lambda svg: _page(comparison, svg),
+        is_private=True,
     )
 
 

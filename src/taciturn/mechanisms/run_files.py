@@ -160,8 +160,7 @@ def erase(path: Path) -> None:
             if file.is_dir() and not file.is_symlink():
                 shutil.rmtree(file)
             elif os.path.lexists(file):
-                _overwrite(file)
-                file.unlink()
+                files.erase_file(file)
         files.sync(path)
 
 
@@ -176,15 +175,6 @@ def delete(path: Path) -> None:
                 entry.unlink()
         path.rmdir()
         files.sync(path.parent)
-
-
-def _overwrite(file: Path) -> None:
-    handle = os.open(file, os.O_WRONLY)
-    try:
-        os.write(handle, bytes(os.fstat(handle).st_size))
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager

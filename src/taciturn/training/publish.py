@@ -40,7 +40,8 @@ from taciturn.training.outputs import ITEMS, PSEUDONYMS, Targets
 OUTPUTS, DRAFT = "outputs.json", "release"
 """Files of a run folder: where private files go, and the draft of the release."""
 
-_NAMES = {LEDGER, *SECRET, OUTPUTS, DRAFT, ITEMS, PSEUDONYMS}
+RUN_NAMES = frozenset({LEDGER, *SECRET, OUTPUTS, DRAFT, ITEMS, PSEUDONYMS})
+"""Names that a run folder may contain."""
 
 
 def publish(folder: RunFolder, targets: Targets, fit: Fit, certificate: Certificate) -> None:
@@ -130,7 +131,7 @@ def _check_outputs(path: Path, targets: Targets) -> None:
 def is_run_folder(path: Path) -> bool:
     """True if a folder has nothing but the files of a run; the last of them is its ledger."""
     names = {file.name for file in path.iterdir()} - {file.name for file in files.drafts(path)}
-    return names <= _NAMES and (LEDGER in names or not names)
+    return names <= RUN_NAMES and (LEDGER in names or not names)
 
 
 def _outputs(targets: Targets) -> bytes:
