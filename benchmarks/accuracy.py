@@ -30,7 +30,7 @@ def run() -> list[dict[str, object]]:
     cells += [(name, None) for name in REFERENCES]
     rows: list[dict[str, object]] = []
     for name, epsilon in cells:
-        solver = make_solver(name)
+        solver = make_solver(name, unit="value")
         budget = Budget.from_epsilon(epsilon, 1e-5) if epsilon else None
         errors = [
             rmse(solver.fit(train, budget, Session(noise=InsecureTestNoise(seed))), test)

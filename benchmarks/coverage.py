@@ -6,6 +6,7 @@ MovieLens-100K and the anime sample, if they are in TACITURN_DATA; one split, te
 import warnings
 
 from taciturn.accounting.budget import Budget
+from taciturn.accounting.units import Unit
 from taciturn.data import load
 from taciturn.data.splits import random_split
 from taciturn.errors import TaciturnError
@@ -35,7 +36,8 @@ def run() -> list[dict[str, object]]:
         for epsilon in EPSILONS:
             session = Session(noise=InsecureTestNoise(SPLIT))
             budget = Budget.from_epsilon(epsilon, 1e-5)
-            found = coverage(AlsSolver(uncertainty=True).fit(train, budget, session), test, SHARES)
+            solver = AlsSolver(unit=Unit.VALUE, uncertainty=True)
+            found = coverage(solver.fit(train, budget, session), test, SHARES)
             rows.append(
                 {"ratings": name, "epsilon": epsilon}
                 | {f"within_{share}": round(found[n], 3) for n, share in enumerate(SHARES)}

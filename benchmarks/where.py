@@ -47,7 +47,7 @@ for name in ("grid_sums", "error_sums", "pack_rows", "posterior_rows", "products
 SecureNoise._integers = timed("noise", SecureNoise._integers)
 
 name, _, unit = sys.argv[1].partition(":")
-solver = make_solver(name, unit=unit or None)
+solver = make_solver(name, unit=unit or "value")
 ratings = synthetic_ratings(sys.argv[2])
 forget_peak()
 start = perf_counter()

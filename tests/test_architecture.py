@@ -57,8 +57,8 @@ def test_the_worked_example_of_a_solver_passes_its_contract(tmp_path: Path) -> N
     options = ("-q", "-p", "no:cacheprovider", "-c", os.devnull, "-o", "markers=slow")
     printed = run("pytest", *options, *names)
     assert re.search(r"\d+ passed", printed) and "failed" not in printed
-    train = ("train", "synthetic:10k", "--solver", "item-mean", "--epsilon", "1", "-o", "release")
-    run("taciturn", *train)
+    train = ("train", "synthetic:10k", "--solver", "item-mean", "--unit", "value")
+    run("taciturn", *train, "--epsilon", "1", "-o", "release")
     assert "proven" in run("taciturn", "verify", "release")
     compared = ("--solvers", "item-mean,bias", "--epsilons", "1", "--seeds", "1", "-o", "compared")
     assert "item-mean" in run("taciturn", "compare", "synthetic:10k", *compared)

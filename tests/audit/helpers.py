@@ -3,6 +3,7 @@
 from typing import Any
 
 from taciturn.accounting.budget import Budget
+from taciturn.accounting.units import Unit
 from taciturn.audit.cases import EPSILON, PAPER_EPSILON, Case, audited_solver, worst_pair
 
 SOUND = ("als", "gradient", "bias", "input-perturbation")
@@ -20,9 +21,9 @@ CONFIDENCE = 1 - 1e-4
 
 
 def quick(name: str) -> Any:
-    """Solver with few iterations, from `solver` or `solver:unit`."""
+    """Solver with few iterations, from `solver` (under unit `value`) or `solver:unit`."""
     solver, _, unit = name.partition(":")
-    return audited_solver(solver, unit=unit or None, **QUICK.get(name, {}))
+    return audited_solver(solver, unit=unit or Unit.VALUE, **QUICK.get(name, {}))
 
 
 def case(name: str, epsilon: float | None = None, solver: Any = None) -> Case:

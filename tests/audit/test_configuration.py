@@ -1,6 +1,7 @@
 """Configuration of an audit, from options or from a release."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,20 @@ from tests.solvers.helpers import random_ratings
 
 def test_omitted_options_get_the_defaults_of_the_audit() -> None:
     solver, budget = Configuration().resolve(7.0, is_small=True)
-    assert solver.name == "als" and solver.unit is Unit.VALUE
+    assert solver.name == "als" and solver.unit is Unit.RATING
     assert budget is not None and (budget.epsilon, budget.delta) == (7.0, DELTA)
     _, paper = Configuration(solver="paper").resolve(7.0, is_small=True)
     assert paper is not None and paper.epsilon == 1
+
+
+def test_a_solver_that_supports_value_only_is_audited_under_value_with_a_remark() -> None:
+    only = Configuration(solver="gradient")
+    assert only.resolve(7.0, is_small=True)[0].unit is Unit.VALUE
+    assert only.remark is not None and "gradient supports unit value only" in only.remark
+    others = (Configuration(), Configuration(solver="bias"), replace(only, unit="value"))
+    assert [each.remark for each in others] == [None, None, None]
+    with pytest.raises(InvalidParameter, match="supports --unit value only"):
+        replace(only, unit="rating").resolve(7.0, is_small=True)
 
 
 def test_a_release_is_audited_as_it_was_trained(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ from tests.audit.helpers import CONFIDENCE
 from tests.solvers.helpers import BUDGET, random_ratings
 
 SOLVERS: dict[str, dict[str, Any]] = {
-    "als": {"factors": 1, "iterations": 2},
+    "als": {"unit": "value", "factors": 1, "iterations": 2},
     "gradient": {"factors": 2, "iterations": 4},
-    "bias": {},
+    "bias": {"unit": "value"},
     "input-perturbation": {"factors": 1, "iterations": 2},
 }
 
@@ -94,7 +94,7 @@ def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = _core.Ziggurat
     monkeypatch.setattr(_core, "Ziggurat", lambda sigma: original(sigma / 4))
     result = audit_one_run(
-        make_solver("bias"),
+        make_solver("bias", unit="value"),
         Budget.from_epsilon(5, 1e-5),
         own_canaries(1000),
     )
@@ -103,7 +103,7 @@ def test_too_little_noise_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_highest_and_lowest_scores_are_guessed() -> None:
     result = audit_one_run(
-        make_solver("bias"), BUDGET, own_canaries(60), guesses=10, confidence=0.9
+        make_solver("bias", unit="value"), BUDGET, own_canaries(60), guesses=10, confidence=0.9
     )
     scores = np.where(result.coins, 1.0, -1.0) * np.arange(60.0, 0.0, -1.0)
     assert replace(result, scores=scores).correct == 10
@@ -136,7 +136,7 @@ def test_an_attack_succeeds_without_noise(monkeypatch: pytest.MonkeyPatch) -> No
     )
     budget = Budget.from_epsilon(2, 1e-5)
     targets = own_canaries(400)
-    result = attack(make_solver("bias"), budget, targets, shadows=1)
+    result = attack(make_solver("bias", unit="value"), budget, targets, shadows=1)
     assert result.verdict is Verdict.VIOLATED
     assert (
         result.advantage > 0.95
@@ -186,7 +186,7 @@ def test_mu_between_values_includes_rounding(name: str, values: tuple[float, flo
 
 
 def test_too_few_targets_give_no_true_positive_rate() -> None:
-    result = attack(make_solver("bias"), BUDGET, own_canaries(40), shadows=1)
+    result = attack(make_solver("bias", unit="value"), BUDGET, own_canaries(40), shadows=1)
     assert result.true_positive_rate is None and result.to_dict()["true_positive_rate"] is None
 
 
@@ -212,8 +212,10 @@ def test_invalid_arguments_are_refused() -> None:
         choose_canaries(random_ratings(2, users=4, items=4), 100)
     targets = choose_canaries(ratings, 20)
     with pytest.raises(InvalidParameter, match="guesses"):
-        audit_one_run(make_solver("bias"), BUDGET, targets, guesses=21)
+        audit_one_run(make_solver("bias", unit="value"), BUDGET, targets, guesses=21)
     with pytest.raises(InvalidParameter, match="shadows"):
-        attack(make_solver("bias"), BUDGET, targets, shadows=0)
+        attack(make_solver("bias", unit="value"), BUDGET, targets, shadows=0)
     with pytest.raises(InvalidParameter, match="on the scale"):
-        attack(make_solver("bias"), BUDGET, choose_canaries(ratings, 20, low=1.5, high=3))
+        attack(
+            make_solver("bias", unit="value"), BUDGET, choose_canaries(ratings, 20, low=1.5, high=3)
+        )

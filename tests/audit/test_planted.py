@@ -11,6 +11,7 @@ import pytest
 from taciturn import _core
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Noise, Rows
+from taciturn.accounting.units import Unit
 from taciturn.audit.cases import chosen_pair
 from taciturn.audit.checks import check_runs
 from taciturn.audit.two_worlds import Plan, View, audit_two_worlds
@@ -325,9 +326,9 @@ class ExactMean(BiasSolver):
 
 @pytest.mark.slow
 def test_an_exact_mean_in_the_release_is_caught_twice() -> None:
-    assert failed("bias", ExactMean()) == ["nothing outside the gate"]
-    assert is_seen_by_scores("bias", 100, View.RELEASE, ExactMean())
-    assert not is_seen_by_scores("bias", 100, View.TRANSCRIPT, ExactMean())
+    assert failed("bias", ExactMean(unit=Unit.VALUE)) == ["nothing outside the gate"]
+    assert is_seen_by_scores("bias", 100, View.RELEASE, ExactMean(unit=Unit.VALUE))
+    assert not is_seen_by_scores("bias", 100, View.TRANSCRIPT, ExactMean(unit=Unit.VALUE))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -342,7 +343,7 @@ class TellingSettings(BiasSolver):
 
 
 def test_an_exact_count_among_settings_is_caught() -> None:
-    assert failed("bias", TellingSettings()) == ["nothing outside the gate"]
+    assert failed("bias", TellingSettings(unit=Unit.VALUE)) == ["nothing outside the gate"]
 
 
 @pytest.mark.slow

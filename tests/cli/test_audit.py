@@ -104,7 +104,20 @@ def test_an_audit_takes_its_configuration_from_a_release(
     assert facts["solver"] == "bias" and facts["settings"]["regularization"] == 1
     assert facts["claimed_epsilon"] == pytest.approx(3, rel=1e-3)
     paper = tmp_path / "paper"
-    taciturn("train", ratings, "--scale", "1:5:1", "--solver", "paper", "--epsilon", 1, "-o", paper)
+    taciturn(
+        "train",
+        ratings,
+        "--scale",
+        "1:5:1",
+        "--solver",
+        "paper",
+        "--unit",
+        "value",
+        "--epsilon",
+        1,
+        "-o",
+        paper,
+    )
     sure = ("--scale", "1:5:1", "--confidence", "0.999999", "--json")
     run = audit("one-run", ratings, "--like", paper, *sure)
     assert json.loads(run.stdout)["claimed_mu"] == load_release(paper).certificate.mu

@@ -79,15 +79,17 @@ def test_dropped_rows_are_noted(taciturn: Command, file: Path, tmp_path: Path) -
 def test_dropping_by_value_is_refused_where_the_pattern_is_published(
     taciturn: Command, file: Path, tmp_path: Path
 ) -> None:
-    refused = taciturn(*bias(file, tmp_path / "a", "--outside", "drop"))
+    refused = taciturn(*bias(file, tmp_path / "a", "--unit", "value", "--outside", "drop"))
     assert refused.returncode == 2 and "--pattern-is-public" in refused.stderr
-    dry = taciturn(*bias(file, tmp_path / "a", "--outside", "drop", "--dry-run"))
+    dry = taciturn(*bias(file, tmp_path / "a", "--unit", "value", "--outside", "drop", "--dry-run"))
     assert dry.returncode == 2 and not (tmp_path / "a").exists()
-    public = taciturn(*bias(file, tmp_path / "a", "--outside", "drop", "--pattern-is-public"))
+    public = taciturn(
+        *bias(file, tmp_path / "a", "--unit", "value", "--outside", "drop", "--pattern-is-public")
+    )
     assert public.returncode == 0, public.stderr
     protected = taciturn(*bias(file, tmp_path / "b", "--outside", "drop", "--unit", "rating"))
     assert protected.returncode == 0, protected.stderr
-    clipped = taciturn(*bias(file, tmp_path / "c", "--outside", "clip"))
+    clipped = taciturn(*bias(file, tmp_path / "c", "--unit", "value", "--outside", "clip"))
     assert clipped.returncode == 0, clipped.stderr
 
 
@@ -98,14 +100,15 @@ def test_a_sparse_matrix_that_cannot_hold_a_zero_is_refused(tmp_path: Path) -> N
         train_it: dict[str, Any] = {"output": tmp_path / f"r{scale[:2]}"}
         if is_refused:
             with pytest.raises(InvalidParameter, match="sparse"):
-                train(ratings, BiasSolver(), BUDGET, **train_it)
-            train(ratings, BiasSolver(), BUDGET, **train_it, pattern_is_public=True)
+                train(ratings, BiasSolver(unit=Unit.VALUE), BUDGET, **train_it)
+            train(ratings, BiasSolver(unit=Unit.VALUE), BUDGET, **train_it, pattern_is_public=True)
         else:
-            train(ratings, BiasSolver(), BUDGET, **train_it)
+            train(ratings, BiasSolver(unit=Unit.VALUE), BUDGET, **train_it)
     # Splits and lists are still marked as sparse.
     part = library.load(matrix, scale="0:5").select(np.arange(len(ratings)) % 2 == 0)
     with pytest.raises(InvalidParameter, match="sparse"):
-        train(library.with_id_lists(part, items=range(30)), None, BUDGET, output=tmp_path / "s")
+        listed = library.with_id_lists(part, items=range(30))
+        train(listed, BiasSolver(unit=Unit.VALUE), BUDGET, output=tmp_path / "s")
 
 
 def random_matrix() -> np.ndarray:

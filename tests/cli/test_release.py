@@ -174,7 +174,7 @@ def test_a_release_without_factors_is_said_to_be_not_personalised(
 ) -> None:
     for solver, is_personalised in (("bias", False), ("gradient", True)):
         folder = tmp_path / solver
-        options = ("--solver", solver, "--epsilon", 5, "-o", folder)
+        options = ("--solver", solver, "--unit", "value", "--epsilon", 5, "-o", folder)
         trained = taciturn("train", "synthetic:10k", *options, "--json")
         served = taciturn("recommend", folder, "--user", 1, "-k", 2, "--json")
         for result in (trained, served):

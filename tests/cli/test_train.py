@@ -36,13 +36,13 @@ def test_a_file_becomes_a_release(taciturn: Command, ratings: Path, tmp_path: Pa
     )  # fmt: skip
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
-    assert document["status"] == "proven" and document["unit"] == "value"
+    assert document["status"] == "proven" and document["unit"] == "rating"
     assert 4.999 < document["epsilon"] <= 5 and document["delta"] == 1e-6
     assert document["release"] == str(release) and document["seconds"] > 0
     assert "rmse_test" not in document and "rmse_train" not in document
     assert read_ledger(release).status == "proven"
     profiles = pl.read_parquet(release / "users.parquet")["profile"]
-    assert profiles.dtype == pl.List(pl.Float32) and set(profiles.list.len()) == {19}
+    assert profiles.dtype == pl.List(pl.Float32) and set(profiles.list.len()) == {0}
 
 
 def test_unit_rating_releases_every_listed_user_and_item(
@@ -161,7 +161,18 @@ def test_als_releases_variances_and_pattern_features_as_asked(
     taciturn: Command, ratings: Path, tmp_path: Path
 ) -> None:
     """A release has variances if requested, and pattern features unless refused."""
-    arguments = "train", ratings, "--scale", "1:5:1", "--epsilon", 5, "--iterations", 3
+    arguments = (
+        "train",
+        ratings,
+        "--scale",
+        "1:5:1",
+        "--unit",
+        "value",
+        "--epsilon",
+        5,
+        "--iterations",
+        3,
+    )
     first = taciturn(*arguments, "-o", tmp_path / "a", "--uncertainty")
     second = taciturn(*arguments, "-o", tmp_path / "b", "--no-pattern-features", "--factors", 3)
     assert first.returncode == second.returncode == 0, first.stderr + second.stderr
@@ -195,7 +206,7 @@ def test_errors_are_marked_as_owner_only(taciturn: Command, tmp_path: Path) -> N
 def test_a_dry_run_releases_nothing(taciturn: Command, tmp_path: Path) -> None:
     result = taciturn("train", "synthetic:10k", "--epsilon", 3, "--dry-run", "--json", cwd=tmp_path)
     document = json.loads(result.stdout)
-    assert document["dry_run"] and document["releases"] == 46 and document["epsilon"] <= 3
+    assert document["dry_run"] and document["releases"] == 126 and document["epsilon"] <= 3
     assert document["seconds"] > 0 and document["memory_bytes"] > 2**25
     shown = taciturn("train", "synthetic:10k", "--epsilon", 3, "--dry-run", cwd=tmp_path)
     assert "nothing was released" in shown.stdout and "Privacy certificate: proven" in shown.stdout
@@ -204,7 +215,8 @@ def test_a_dry_run_releases_nothing(taciturn: Command, tmp_path: Path) -> None:
 
 def test_the_paper_solver_is_claimed_and_explains_why(taciturn: Command, tmp_path: Path) -> None:
     result = taciturn(
-        "train", "synthetic:10k", "--solver", "paper", "--epsilon-i", 0.4, "--iterations", 20,
+        "train", "synthetic:10k", "--solver", "paper", "--unit", "value", "--epsilon-i", 0.4,
+        "--iterations", 20,
         "--centre", "item-mean", "--tau", 5, "-o", tmp_path / "r", "--json",
         "--private-items-out", tmp_path / "mine.parquet",
     )  # fmt: skip
@@ -245,7 +257,23 @@ def test_a_non_private_solver_says_so(taciturn: Command, tmp_path: Path, solver:
         (["-o", "no/r", "--epsilon", "1"], "does not exist"),
         (["-o", ".", "--epsilon", "1"], "exists already"),
         (["-o", "r", "--epsilon", "1", "--threads", "0"], "threads"),
-        (["-o", "r", "--epsilon", "1", "--epsilon-i", "1", "--solver", "paper"], "not both"),
+        (
+            [
+                "-o",
+                "r",
+                "--epsilon",
+                "1",
+                "--epsilon-i",
+                "1",
+                "--solver",
+                "paper",
+                "--unit",
+                "value",
+            ],
+            "not both",
+        ),
+        (["-o", "r", "--epsilon", "1", "--solver", "gradient"], "pass --unit value to accept"),
+        (["-o", "r", "--epsilon-i", "1", "--solver", "paper"], "pass --unit value to accept"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_no_files(
@@ -262,7 +290,7 @@ def test_bad_input_is_one_line_and_leaves_no_files(
 def test_an_interrupted_command_can_be_resumed(taciturn: Command, tmp_path: Path) -> None:
     arguments = [
         "train", "synthetic:100k", "--epsilon", "5", "-o", str(tmp_path / "r"),
-        "--iterations", "3000", "--factors", "4", "--solver", "gradient",
+        "--iterations", "3000", "--factors", "4", "--solver", "gradient", "--unit", "value",
     ]  # fmt: skip
     with subprocess.Popen([*MAIN, *arguments], stderr=subprocess.PIPE, text=True) as process:
         uses = tmp_path / "r.run" / "uses.jsonl"
@@ -288,7 +316,9 @@ def test_an_interrupted_command_can_be_resumed(taciturn: Command, tmp_path: Path
 @pytest.mark.slow
 def test_progress_on_a_terminal_shows_counts_only(tmp_path: Path) -> None:
     leader, follower = pty.openpty()
-    arguments = "train synthetic:100k --solver gradient --epsilon 5 --iterations 200".split()
+    arguments = (
+        "train synthetic:100k --solver gradient --unit value --epsilon 5 --iterations 200".split()
+    )
     arguments += ["--holdout", "0.1", "-o"]
     process = subprocess.Popen(
         [*MAIN, *arguments, str(tmp_path / "r")],

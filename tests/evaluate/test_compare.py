@@ -112,6 +112,21 @@ def test_units_are_compared_side_by_side(tmp_path: Path) -> None:
         assert unit.facts.protects.replace("'", "&#x27;") in page or unit.facts.protects in page
 
 
+def test_solvers_that_support_value_only_are_run_under_value_with_a_note(
+    taciturn: Command, tmp_path: Path
+) -> None:
+    assert Plan().units == (Unit.RATING,)
+    plan = Plan(solvers=("gradient", "bias"), units=(Unit.USER,))
+    assert plan.kinds == [("gradient", Unit.VALUE), ("bias", Unit.USER)]
+    assert plan.value_only == ["gradient"] and plan.units_run == [Unit.USER, Unit.VALUE]
+    options = ["--epsilons", "2", "--solvers", "bias,input-perturbation", "--seeds", "1"]
+    result = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out", "--json")
+    assert "the only one they support: input-perturbation" in result.stderr
+    document = json.loads(result.stdout)
+    assert [row["unit"] for row in document["results"]] == ["rating", "value"]
+    assert list(document["units"]) == ["rating", "value"]
+
+
 @pytest.mark.slow
 def test_a_comparison_is_written_as_data_figures_and_a_page(tmp_path: Path) -> None:
     comparison = run(tmp_path)
@@ -148,7 +163,6 @@ def test_a_damaged_result_is_run_again(tmp_path: Path, content: str) -> None:
         {"units": ()},
         {"units": (Unit.VALUE, Unit.VALUE)},
         {"units": ("household",)},
-        {"solvers": ("gradient", "paper"), "units": (Unit.USER,)},
         {"delta": 2.0},
         {"seeds": 0},
         {"holdout": 1.5},
@@ -161,6 +175,7 @@ def test_bad_plans_are_refused(options: dict[str, Any]) -> None:
 
 def test_the_command_prints_and_writes_a_comparison(taciturn: Command, tmp_path: Path) -> None:
     options = ["--epsilons", "2,20", "--solvers", "bias,non-private", "--seeds", "2"]
+    options += ["--units", "value"]
     result = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out", "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)

@@ -23,6 +23,7 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import GaussianRelease
 from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.units import Unit
 from taciturn.data import load
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import SecureNoise
@@ -330,7 +331,7 @@ def test_a_layer_drawn_anew_would_cost_privacy(monkeypatch: pytest.MonkeyPatch) 
     ratings, found = load("synthetic:100k"), []
     for epsilon in (1.0, 0.01):
         scales.clear()
-        events = AlsSolver().plan(ratings, Budget.from_epsilon(epsilon, 1e-5))
+        events = AlsSolver(unit=Unit.VALUE).plan(ratings, Budget.from_epsilon(epsilon, 1e-5))
         noised = [event for event in events if isinstance(event, GaussianRelease)]
         true = [
             replace(event, sampler_error=layer_error(scale))

@@ -15,8 +15,9 @@ from tests.solvers.helpers import BUDGET, random_ratings
 
 
 def small_fit(name: str = "gradient") -> Fit:
+    """Fit of a solver under unit `value`."""
     options: dict[str, Any] = {} if name == "bias" else {"factors": 2, "iterations": 2}
-    solver: Solver = make_solver(name, **options)
+    solver: Solver = make_solver(name, unit="value", **options)
     session = Session(noise=SecureNoise())
     budget = BUDGET if solver.is_private else None
     return solver.fit(random_ratings(users=6, items=5), budget, session)

@@ -172,7 +172,7 @@ def test_a_forged_guarantee_is_refused(signed: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", ["drop", "negative", "facts"])
 def test_forged_variances_are_refused(tmp_path: Path, change: str) -> None:
-    solver = make_solver("als", factors=2, iterations=2, uncertainty=True)
+    solver = make_solver("als", unit="value", factors=2, iterations=2, uncertainty=True)
     train(random_ratings(), solver, BUDGET, output=tmp_path / "r")
     items = load_release(tmp_path / "r").model.items
     assert items is not None

@@ -69,7 +69,7 @@ def test_profiles_without_factors_are_released(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"solver": "als", "uncertainty": True},
+        {"solver": "als", "unit": "value", "uncertainty": True},
         {"solver": "als", "unit": "rating"},
         {"solver": "als", "unit": "user"},
         {"solver": "input-perturbation"},
@@ -219,7 +219,7 @@ def test_a_full_disk_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_variances_are_part_of_a_release(tmp_path: Path) -> None:
-    solver = make_solver("als", factors=2, iterations=2, uncertainty=True)
+    solver = make_solver("als", unit="value", factors=2, iterations=2, uncertainty=True)
     fit = solver.fit(random_ratings(), BUDGET)
     assert fit.model.items is not None
     write_release(fit, certificate(fit), tmp_path / "r")

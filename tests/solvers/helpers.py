@@ -24,7 +24,7 @@ SOLVERS = [(name, unit) for name, entry in CATALOG.items() for unit in sorted(en
 """Every solver with every unit that it supports."""
 
 
-def small_solver(name: str, unit: Unit | None = None, iterations: int = 3) -> Solver:
+def small_solver(name: str, unit: Unit = Unit.VALUE, iterations: int = 3) -> Solver:
     """A solver with few factors and iterations."""
     options = {"factors": 2, "iterations": iterations}
     known = {key: value for key, value in options.items() if key in CATALOG[name].settings}

@@ -19,7 +19,7 @@ def error(name: str, split: Split, epsilon: float | None = None, **options: Any)
     train, test = split
     budget = Budget.from_epsilon(epsilon, 1e-5) if epsilon else None
     session = Session(noise=InsecureTestNoise(1))
-    return rmse(make_solver(name, **options).fit(train, budget, session), test)
+    return rmse(make_solver(name, unit="value", **options).fit(train, budget, session), test)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_als_is_accurate_on_movielens(movielens: Split, epsilon: float, most: fl
     """Errors of splits differ by 0.005. Lists contain items that users rated highly."""
     train, test = movielens
     session = Session(noise=InsecureTestNoise(1))
-    fit = make_solver("als").fit(train, Budget.from_epsilon(epsilon, 1e-5), session)
+    fit = make_solver("als", unit="value").fit(train, Budget.from_epsilon(epsilon, 1e-5), session)
     found = accuracy(fit, train, test)
     assert found.rmse < most
     assert found.ndcg is not None and found.ndcg > 0.05

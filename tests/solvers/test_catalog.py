@@ -41,12 +41,20 @@ def test_unknown_names_and_options_are_refused() -> None:
 
 def test_units_that_a_solver_does_not_support_are_refused() -> None:
     assert solvers_of_all_units() == ["als", "bias"]
-    with pytest.raises(InvalidParameter, match="gradient supports unit value only; als and bias"):
+    with pytest.raises(InvalidParameter, match="gradient supports --unit value only; als and bias"):
         make_solver("gradient", unit="user")
     with pytest.raises(InvalidParameter, match="not private, so --unit does not apply"):
         make_solver("non-private", unit="rating")
     assert make_solver("gradient", unit="value") == make_solver("gradient")
     assert make_solver("bias", unit="rating").unit is Unit.RATING
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_the_default_unit_is_rating_where_the_solver_supports_it(name: str) -> None:
+    supports = Unit.RATING in CATALOG[name].units
+    assert supports == (name in ("als", "bias"))
+    expected = Unit.RATING if supports else Unit.VALUE
+    assert CATALOG[name].load()().unit is make_solver(name).unit is expected
 
 
 @pytest.mark.parametrize("seed", [-1, True, 2**63, 0.5])

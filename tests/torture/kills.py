@@ -31,16 +31,21 @@ from tests.torture.trainings import Contents, contents
 
 CONFIGURATIONS: dict[str, tuple[str, ...]] = {
     "paper": (
-        *("--solver", "paper", "--factors", "4", "--iterations", "30", "--epsilon", "10"),
+        *("--solver", "paper", "--unit", "value", "--factors", "4", "--iterations", "30"),
+        *("--epsilon", "10"),
         *("--users-out", "pseudonyms", "--pseudonyms-out", "names", "--private-items-out", "items"),
     ),
     "value": (
-        *("--iterations", "5", "--factors", "3", "--epsilon", "10", "--sign", "../key"),
+        *("--unit", "value", "--iterations", "5", "--factors", "3", "--epsilon", "10"),
+        *("--sign", "../key"),
         *("--users-out", "pseudonyms", "--pseudonyms-out", "names"),
     ),
     "rating": ("--unit", "rating", "--iterations", "4", "--factors", "2", "--epsilon", "10"),
     "user": ("--unit", "user", "--iterations", "4", "--factors", "2", "--epsilon", "10"),
-    "gradient": ("--solver", "gradient", "--factors", "3", "--iterations", "16", "--epsilon", "10"),
+    "gradient": (
+        *("--solver", "gradient", "--unit", "value", "--factors", "3", "--iterations", "16"),
+        *("--epsilon", "10"),
+    ),
 }
 
 WATCHED = ("release.run", "release.run/state", "release.run/outputs.json", "release", "names")

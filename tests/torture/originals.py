@@ -22,10 +22,10 @@ DAY = date(2026, 1, 31)
 
 RELEASES: dict[str, tuple[str, dict[str, Any]]] = {
     "gradient": ("gradient", {"factors": 2, "iterations": 2}),
-    "uncertain": ("als", {"factors": 2, "iterations": 2, "uncertainty": True}),
+    "uncertain": ("als", {"unit": "value", "factors": 2, "iterations": 2, "uncertainty": True}),
     "rating": ("als", {"factors": 2, "iterations": 2, "unit": "rating"}),
     "user": ("als", {"factors": 2, "iterations": 2, "unit": "user"}),
-    "bias": ("bias", {}),
+    "bias": ("bias", {"unit": "value"}),
     "paper": ("paper", {"factors": 2, "iterations": 2}),
 }
 """Solver and settings of each original release."""

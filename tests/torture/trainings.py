@@ -18,12 +18,12 @@ from tests.torture.originals import repeatable
 
 RATINGS = random_ratings(1, users=12, items=8)
 
-SOLVERS: dict[str, tuple[str, str | None]] = {
-    "paper": ("paper", None),
+SOLVERS: dict[str, tuple[str, str]] = {
+    "paper": ("paper", "value"),
     "value": ("als", "value"),
     "rating": ("als", "rating"),
     "user": ("als", "user"),
-    "gradient": ("gradient", None),
+    "gradient": ("gradient", "value"),
 }
 """Solver and unit of each configuration."""
 

@@ -155,3 +155,28 @@ def test_a_number_of_factors_that_was_given_needs_no_note(tmp_path: Path) -> Non
     )
     assert job.run(read=read, note=notes.append).factors == 2
     assert not any("held-out" in each for each in notes)
+
+
+@pytest.mark.parametrize(("unit", "is_said"), [(None, True), ("rating", False), ("user", False)])
+def test_a_training_under_the_default_unit_says_what_value_would_change(
+    unit: str | None, is_said: bool, tmp_path: Path
+) -> None:
+    notes: list[str] = []
+    trained = Budgeted.of("bias", unit, 1.0, 1e-5, {})
+    assert trained.solver.unit == (unit or "rating")
+    job = Job(source="x", reading=ANY, trained=trained, outputs=Outputs(release=tmp_path / "r"))
+    job.preview(read=read, note=notes.append)
+    said = [note for note in notes if "--unit value" in note]
+    assert len(said) == is_said
+    if is_said:
+        assert "publish which user rated which item" in said[0] and "more accurate" in said[0]
+    job.run(read=read, note=(again := list[str]()).append)
+    assert [note for note in again if "--unit value" in note] == said
+
+
+def test_solvers_that_support_value_only_need_a_chosen_unit() -> None:
+    for name in ("gradient", "input-perturbation", "paper"):
+        with pytest.raises(InvalidParameter, match=f"{name} supports unit value only, which does"):
+            Budgeted.of(name, None, 1.0, 1e-5, {})
+        assert Budgeted.of(name, "value", 1.0, 1e-5, {}).solver.unit == "value"
+    assert Budgeted.of("non-private", None, None, 1e-5, {}).solver.unit == "value"

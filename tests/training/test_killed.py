@@ -137,7 +137,9 @@ def test_a_killed_process_resumes_to_the_same_release(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["--solver als", "--solver gradient --factors 20"])
+@pytest.mark.parametrize(
+    "options", ["--unit value", "--unit rating", "--solver gradient --unit value --factors 20"]
+)
 def test_memory_on_movielens_is_below_400_megabytes(
     real_set: Any, tmp_path: Path, options: str
 ) -> None:

@@ -40,7 +40,7 @@ def test_a_preview_predicts_status_epsilon_and_releases(name: str, tmp_path: Pat
 @pytest.mark.parametrize(("name", "iterations"), [("gradient", 150), ("als", 12)])
 def test_a_preview_estimates_the_time(tmp_path: Path, name: str, iterations: int) -> None:
     ratings = synthetic_ratings("100k")
-    solver = make_solver(name, iterations=iterations)
+    solver = make_solver(name, unit="value", iterations=iterations)
     expected = preview(ratings, solver, BUDGET).seconds
     taken = train(ratings, solver, BUDGET, output=tmp_path / "release").seconds
     assert taken / 8 < expected < taken * 8  # other processes affect both

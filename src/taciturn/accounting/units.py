@@ -24,3 +24,6 @@ class Unit(StrEnum):
 
 UnitName = Unit | Literal["value", "rating", "user"]
 """Privacy unit, or its name as callers write it."""
+
+DEFAULT_UNIT = Unit.RATING
+"""Unit of a training for which none is chosen, if the solver supports it."""

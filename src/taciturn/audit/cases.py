@@ -69,13 +69,13 @@ def audited_solver(name: str, *, is_small: bool = True, **options: Any) -> Solve
     For a small case, the defaults of `paper` are those of the counterexample. `als` and `gradient`
     have every kind of release but only a few of each, so that many runs take little time.
     """
-    given = {option: value for option, value in options.items() if value is not None}
-    unit = Unit(given.get("unit", Unit.VALUE))
-    small = (_SMALL if unit is Unit.VALUE else _SMALL_PRIVATE_PATTERN).get(name, {})
-    options = (small if is_small else {}) | given
     if name not in CATALOG:
         names = ", ".join(each for each, entry in CATALOG.items() if entry.is_private)
         raise InvalidParameter(f"solver must be one of {names}, got {name!r}")
+    given = {option: value for option, value in options.items() if value is not None}
+    unit = Unit(given.get("unit", CATALOG[name].default_unit))
+    small = (_SMALL if unit is Unit.VALUE else _SMALL_PRIVATE_PATTERN).get(name, {})
+    options = (small if is_small else {}) | given
     solver: Solver = make_solver(name, **options)
     if not solver.is_private:
         raise InvalidParameter(f"{name} makes no privacy claim, so there is no claim to audit")

@@ -7,13 +7,14 @@ from typing import Any
 
 from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.units import Unit
+from taciturn.accounting.units import DEFAULT_UNIT, Unit
 from taciturn.audit import cases, one_run
 from taciturn.audit.cases import PAPER_EPSILON, Case, audited_solver, chosen_pair, worst_pair
 from taciturn.audit.one_run import Canaries, choose_canaries, own_canaries
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.release.read import load_release
+from taciturn.solvers.catalog import CATALOG
 from taciturn.solvers.solver import DELTA, Solver
 
 CANARIES_MAX = 100_000
@@ -52,6 +53,16 @@ class Configuration:
             raise InvalidParameter(
                 "--like takes the whole configuration from a release; leave other options out"
             )
+
+    @property
+    def remark(self) -> str | None:
+        """Sentence about a solver that is audited under `value`, the only unit it supports."""
+        entry = CATALOG.get(self.solver or "als")
+        if self.unit is not None or self.like is not None or entry is None:
+            return None
+        if not entry.is_private or entry.default_unit is DEFAULT_UNIT:
+            return None
+        return f"{self.solver} supports unit value only, so its claim is audited under unit value"
 
     def resolve(self, epsilon: float, *, is_small: bool) -> tuple[Solver, Budget | None]:
         """Solver and budget; `epsilon` is used if none was given.

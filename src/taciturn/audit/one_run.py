@@ -106,7 +106,8 @@ def choose_canaries(
         )
     if unit is Unit.RATING and (low, high) != (None, None):
         raise InvalidParameter(
-            "under --unit rating a target is present or absent: leave out --values"
+            "under --unit rating a target is present or absent: leave out --values, or pass "
+            "--unit value"
         )
     scale = ratings.scale
     high = scale.high if high is None else high

@@ -38,12 +38,12 @@ app.command(name="doctor", epilog="Example: taciturn doctor --json")(doctor.doct
 app.command(
     name="train",
     cls=ConfigCommand,
-    epilog="Example: taciturn train ratings.csv --scale 1:5 --epsilon 10 -o release",
+    epilog="Example: taciturn train ratings.csv --scale 1:5 --epsilon 1 -o release",
 )(train.train)
 app.command(
     name="compare",
     cls=CatalogHelp,
-    epilog="Example: taciturn compare ml-1m --epsilons 1,5,10 -o comparison",
+    epilog="Example: taciturn compare ml-1m --epsilons 0.5,1,2 -o comparison",
 )(compare.compare)
 
 for _name, _command, _example in (

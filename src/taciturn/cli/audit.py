@@ -22,7 +22,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Attack a training configuration and report a lower bound on its privacy loss. An audit "
     "can show that a claim is violated, but never that a release is private.",
-    epilog="Example: taciturn audit two-worlds --solver gradient",
+    epilog="Example: taciturn audit two-worlds --solver als",
 )
 
 ATTACKED = "Attacked configuration"
@@ -81,7 +81,8 @@ def configuration_options(
         str | None,
         typer.Option(
             rich_help_panel=ATTACKED,
-            help="Claimed privacy unit: value, rating or user. Default: value.",
+            help="Claimed privacy unit: value, rating or user. Default: rating, or value for "
+            "solvers that support no other.",
         ),
     ] = None,
     epsilon: Annotated[
@@ -108,9 +109,12 @@ def configuration_options(
     """Training configuration that an audit attacks."""
     from taciturn.audit.configuration import Configuration
 
-    return Configuration(
+    configuration = Configuration(
         solver=solver, unit=unit, epsilon=epsilon, delta=delta, options=model, like=like
     )
+    if configuration.remark is not None:
+        note(configuration.remark)
+    return configuration
 
 
 @with_options(reading=reading_options)
@@ -184,7 +188,10 @@ def two_worlds(
     ] = None,
     to: Annotated[
         float | None,
-        number_option("New value of that rating. Default: the end of the scale farther from it."),
+        number_option(
+            "With --unit value: new value of that rating. Default: the end of the scale farther "
+            "from it."
+        ),
     ] = None,
     jobs: Annotated[
         int | None, count_option("Number of processes. Default: one for each processor.")
@@ -256,7 +263,7 @@ def one_run(
 @app.command(
     "attack",
     cls=CatalogHelp,
-    epilog="Example: taciturn audit attack ml-100k --epsilon 5 --values 2:4",
+    epilog="Example: taciturn audit attack ml-100k --epsilon 2 --targets 500",
 )
 @_grouped
 def attack_release(
@@ -267,7 +274,8 @@ def attack_release(
         str | None,
         typer.Option(
             metavar="LOW:HIGH",
-            help="The two possible values of a target rating. Default: the ends of the scale.",
+            help="With --unit value: the two possible values of a target rating. Default: the ends "
+            "of the scale.",
         ),
     ] = None,
     targets: Annotated[int, count_option("Maximum number of target ratings.")] = 1000,

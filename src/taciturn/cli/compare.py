@@ -32,7 +32,7 @@ def compare(
         typer.Option(
             metavar="E,E,…", help="Overall ε values; accounting is exact for each solver."
         ),
-    ] = "1,5,10",
+    ] = "0.5,1,2",
     solvers: Annotated[
         str | None,
         typer.Option(
@@ -45,9 +45,10 @@ def compare(
         str,
         typer.Option(
             metavar="UNIT,…",
-            help="Privacy units: value, rating, user. Only als and bias support all three.",
+            help="Privacy units: value, rating, user. Solvers that support value only are run "
+            "under value.",
         ),
-    ] = "value",
+    ] = "rating",
     seeds: Annotated[
         int,
         count_option(
@@ -83,9 +84,8 @@ def compare(
         holdout=holdout,
     )
     require("matplotlib.figure", extra="plots")
-    left_out = [name for name in plan.solvers if name not in dict(plan.kinds)]
-    if left_out:
-        note(f"left out because they support unit value only: {', '.join(left_out)}")
+    if plan.value_only:
+        note(f"run under unit value, the only one they support: {', '.join(plan.value_only)}")
     ratings = read(source, reading)
     try:
         with cells_bar("runs") as cells:
@@ -113,5 +113,5 @@ def _numbers(text: str) -> tuple[float, ...]:
         return tuple(float(each) for each in text.split(","))
     except ValueError:
         raise typer.BadParameter(
-            f"--epsilons needs numbers separated by commas, such as 1,5,10, got {text[:40]!r}"
+            f"--epsilons needs numbers separated by commas, such as 0.5,1,2, got {text[:40]!r}"
         ) from None

@@ -10,9 +10,8 @@ from taciturn.cli.console import emit_json, say, table
 from taciturn.cli.options import Json
 from taciturn.cli.progress import iterations_bar
 
-EPSILON, DELTA = 10.0, 1e-5
+EPSILON, DELTA = 1.0, 1e-5
 HOLDOUT = 0.1
-ITERATIONS = 5  # fewer than the default, so that the demo takes seconds
 USER = 42
 
 
@@ -53,7 +52,7 @@ def demo(
         with iterations_bar("als") as progress:
             trained = train(
                 ratings,
-                make_solver("als", iterations=ITERATIONS),
+                make_solver("als"),
                 budget,
                 output=place,
                 holdout=HOLDOUT,

@@ -40,12 +40,14 @@ def solver_options(
     ] = None,
     delta: Delta = 1e-5,
     unit: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Privacy unit: value (the value of one rating), rating (also its existence) or "
-            "user (all ratings of a user; only item profiles are released)."
+            help="Privacy unit: rating (one rating and the fact that it exists), value (its value "
+            "only: the rating pattern is public) or user (all ratings of a user; only item "
+            "profiles are released). Default: rating; solvers that support value only require "
+            "--unit value."
         ),
-    ] = "value",
+    ] = None,
     solver: Annotated[str, typer.Option(help="Solver: one of {solvers}.")] = "als",
     model: dict[str, Any],
     uncertainty: Annotated[

@@ -17,17 +17,17 @@ from taciturn._internal.cell_cache import COMPARISON, CellCache
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
-from taciturn.accounting.units import Unit
+from taciturn.accounting.units import DEFAULT_UNIT, Unit
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import Accuracy, accuracy
-from taciturn.solvers.catalog import CATALOG, make_solver, solvers_of_all_units
+from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.solver import Solver
 
 DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
-EPSILONS = (1.0, 5.0, 10.0)
+EPSILONS = (0.5, 1.0, 2.0)
 
 VERSION = 3
 """Version of the computation in a cell. Cached results of other versions are ignored."""
@@ -50,7 +50,8 @@ class Plan:
     solvers
         Names of the solvers. The others are compared with the first.
     units
-        Privacy units. A solver is run under those that it supports.
+        Privacy units. A solver is run under those that it supports. Solvers that support `value`
+        only are always run under `value`.
     epsilons, delta
         Overall budgets of the private solvers.
     seeds, first_seed
@@ -60,7 +61,7 @@ class Plan:
     """
 
     solvers: tuple[str, ...] = DEFAULT
-    units: tuple[Unit, ...] = (Unit.VALUE,)
+    units: tuple[Unit, ...] = (DEFAULT_UNIT,)
     epsilons: tuple[float, ...] = EPSILONS
     delta: float = 1e-5
     seeds: int = 3
@@ -79,9 +80,6 @@ class Plan:
         object.__setattr__(self, "units", units)
         if not units or len(set(units)) < len(units):
             raise InvalidParameter("--units must name at least one unit, and none twice")
-        if not self.kinds:
-            known = " and ".join(solvers_of_all_units())
-            raise InvalidParameter(f"only {known} support unit {units[0]}; add one to --solvers")
         if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
             raise InvalidParameter("--epsilons must have at least one value, and none twice")
         for epsilon in self.epsilons:
@@ -101,9 +99,24 @@ class Plan:
         return [
             (name, unit)
             for name in self.solvers
-            for unit in (self.units if CATALOG[name].is_private else [None])
-            if unit is None or unit in CATALOG[name].units
+            for unit in (self._units_of(name) if CATALOG[name].is_private else [None])
         ]
+
+    def _units_of(self, name: str) -> list[Unit]:
+        """Chosen units that a solver supports; `value` if it supports none of them."""
+        known = CATALOG[name].units
+        return [unit for unit in self.units if unit in known] or [CATALOG[name].default_unit]
+
+    @property
+    def value_only(self) -> list[str]:
+        """Solvers that are run under `value` although it was not chosen."""
+        return [name for name, unit in self.kinds if unit is not None and unit not in self.units]
+
+    @property
+    def units_run(self) -> list[Unit]:
+        """Units that a solver is run under: the chosen ones first."""
+        run = dict.fromkeys(unit for _, unit in self.kinds if unit is not None)
+        return sorted(run, key=lambda unit: (*self.units, *Unit).index(unit))
 
     @property
     def cells(self) -> list["Cell"]:
@@ -195,7 +208,7 @@ class Comparison:
             "delta": self.plan.delta,
             "seeds": list(self.plan.each_seed),
             "holdout": self.plan.holdout,
-            "units": {unit: unit.facts.protects for unit in self.plan.units},
+            "units": {unit: unit.facts.protects for unit in self.plan.units_run},
             "compared_with": self.plan.kinds[0][0],
             "compared_with_unit": self.plan.kinds[0][1],
             "results": [_row(summary) for summary in self.summaries()],

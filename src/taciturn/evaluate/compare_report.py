@@ -58,7 +58,7 @@ def _with_error(mean: float | None, error: float | None, sign: str = "") -> str:
 
 def draw_comparison(comparison: Comparison) -> Any:
     """Plot of RMSE against ε. Lines of solvers that are not proven are dashed."""
-    has_units = len(comparison.plan.units) > 1
+    has_units = len(comparison.plan.units_run) > 1
     drawing = canvas(7.5, 5.0 + 0.25 * has_units * len(comparison.plan.kinds))
     panel = drawing.add_subplot()
     summaries = comparison.summaries()
@@ -123,7 +123,7 @@ def _page(comparison: Comparison, svg: bytes) -> bytes:
         "held-out ratings in the top quarter of the scale are relevant. Status claimed is not a "
         "guarantee."
         "</p>",
-        table(("unit", "protects"), [(unit, unit.facts.protects) for unit in plan.units]),
+        table(("unit", "protects"), [(unit, unit.facts.protects) for unit in plan.units_run]),
         "<h2>RMSE by popularity</h2>",
         table(("solver", "unit", "ε", "least popular", "2", "3", "4", "most popular"), groups),
         "<p class='note'>Five groups of items with about equally many training ratings.</p>",

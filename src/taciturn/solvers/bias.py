@@ -13,7 +13,7 @@ import numpy.typing as npt
 from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Status
-from taciturn.accounting.units import Unit, UnitName
+from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
 from taciturn.data.pattern import Axis
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
@@ -47,7 +47,7 @@ class BiasSolver(Solver):
     Parameters
     ----------
     unit
-        Privacy unit: `value`, `rating` or `user`.
+        Privacy unit: `value`, `rating` (the default) or `user`.
     regularization
         Multiplier of the default regularization, which follows from the noise and the prior; only
         under `value`.
@@ -56,7 +56,7 @@ class BiasSolver(Solver):
     name: ClassVar[str] = "bias"
     units: ClassVar[frozenset[Unit]] = frozenset(Unit)
 
-    unit: UnitName = Unit.VALUE
+    unit: UnitName = DEFAULT_UNIT
     regularization: float = 1.0
 
     def __post_init__(self) -> None:
@@ -65,7 +65,10 @@ class BiasSolver(Solver):
         if self.unit is not Unit.VALUE and not self.is_private:
             raise InvalidParameter(f"{self.name} is not private, so unit does not apply")
         if self.unit is not Unit.VALUE and self.regularization != 1:
-            raise InvalidParameter(f"unit {self.unit} chooses the regularization itself")
+            raise InvalidParameter(
+                f"unit {self.unit} chooses the regularization itself; leave it out, or use unit "
+                "value"
+            )
 
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
@@ -85,6 +88,8 @@ class NonPrivateBiasSolver(BiasSolver):
     name: ClassVar[str] = "non-private-bias"
     status: ClassVar[Status] = Status.NONE
     units: ClassVar[frozenset[Unit]] = frozenset({Unit.VALUE})
+
+    unit: UnitName = Unit.VALUE
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

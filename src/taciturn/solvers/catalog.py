@@ -183,7 +183,7 @@ CATALOG: dict[str, Entry] = {
 def make_solver(name: str, *, unit: Unit | str | None = None, **options: Any) -> Any:
     """Solver with this name and these settings; a setting that is None has its default.
 
-    `unit` is the privacy unit, for solvers that support several.
+    `unit` is the privacy unit. Default: `rating`, or `value` if the solver supports no other.
     """
     if name not in CATALOG:
         raise InvalidParameter(f"solver must be one of {', '.join(CATALOG)}, got {name!r}")
@@ -207,7 +207,7 @@ def _check_unit(name: str, entry: Entry, unit: Unit) -> None:
     known = f"{' and '.join(solvers_of_all_units())} support {unit}"
     if not entry.is_private:
         raise InvalidParameter(f"{name} is not private, so --unit does not apply; {known}")
-    raise InvalidParameter(f"{name} supports unit value only; {known}")
+    raise InvalidParameter(f"{name} supports --unit value only; {known}")
 
 
 def solvers_of_all_units() -> list[str]:

@@ -22,7 +22,7 @@ from taciturn.accounting.events import (
     PatternRelease,
 )
 from taciturn.accounting.ledger import Ledger, Status
-from taciturn.accounting.units import Unit
+from taciturn.accounting.units import DEFAULT_UNIT, Unit
 from taciturn.errors import InvalidDocument
 from taciturn.solvers.ledger_shape import LedgerShape
 
@@ -115,6 +115,11 @@ class Entry:
     def supports_all_units(self) -> bool:
         """Whether it supports every privacy unit."""
         return self.units == frozenset(Unit)
+
+    @property
+    def default_unit(self) -> Unit:
+        """Unit if none is chosen: the default unit, or `value` if no other is supported."""
+        return DEFAULT_UNIT if DEFAULT_UNIT in self.units else Unit.VALUE
 
     @property
     def has_factors(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from taciturn._internal.files import check_absent
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import delta_warning
-from taciturn.accounting.units import Unit
+from taciturn.accounting.units import DEFAULT_UNIT, Unit
 from taciturn.data import load_source
 from taciturn.data.id_lists import IdLists
 from taciturn.data.options import ReadingOptions
@@ -16,7 +16,7 @@ from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.size import size_for_factors
 from taciturn.solvers.als.solver import AlsSolver
-from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.catalog import CATALOG, make_solver, solvers_of_all_units
 from taciturn.solvers.contract import PublicFacts, silent
 from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import Outputs, users_in_release
@@ -28,23 +28,41 @@ Progress = Callable[[int, int], None]
 Reader = Callable[[Any, ReadingOptions], Ratings]
 
 
+VALUE_INSTEAD = (
+    "unit rating protects each rating and the fact that it exists; --unit value would protect only "
+    "its value and publish which user rated which item, and is usually more accurate (docs: "
+    "choose a unit)"
+)
+"""Remark of a training under the default unit: what unit `value` would give up and gain."""
+
+
 def ignore(sentence: str) -> None:
     """Discard a remark."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budgeted:
-    """Solver and its budget; None if the solver is not private or sets its own."""
+    """Solver and its budget; None if the solver is not private or sets its own.
+
+    `is_unit_chosen` is False if the unit is the default.
+    """
 
     solver: Solver
     budget: Budget | None
     delta: float
+    is_unit_chosen: bool = True
 
     @classmethod
     def of(
-        cls, name: str, unit: str, epsilon: float | None, delta: float, options: dict[str, Any]
+        cls,
+        name: str,
+        unit: str | None,
+        epsilon: float | None,
+        delta: float,
+        options: dict[str, Any],
     ) -> "Budgeted":
         """Solver with the given options, and its budget. Options that are None keep defaults."""
+        _check_default_unit(name, unit)
         has_own_budget = options.get("epsilon_i") is not None
         if has_own_budget and name in CATALOG and "delta" in CATALOG[name].settings:
             options = options | {"delta": delta}
@@ -54,7 +72,18 @@ class Budgeted:
         if epsilon is None and solver.is_private and not has_own_budget:
             raise InvalidParameter("a private solver needs a budget; pass --epsilon NUMBER")
         budget = Budget.from_epsilon(epsilon, delta) if epsilon is not None else None
-        return cls(solver=solver, budget=budget, delta=delta)
+        return cls(solver=solver, budget=budget, delta=delta, is_unit_chosen=unit is not None)
+
+
+def _check_default_unit(name: str, unit: str | None) -> None:
+    """Raise if no unit is chosen and a private solver does not support the default unit."""
+    entry = CATALOG.get(name)
+    if unit is None and entry and entry.is_private and entry.default_unit is not DEFAULT_UNIT:
+        known = " or ".join(f"--solver {each}" for each in solvers_of_all_units())
+        raise InvalidParameter(
+            f"{name} supports unit value only, which does not protect the fact that a user rated "
+            f"an item; pass --unit value to accept this, or use {known}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +144,7 @@ class Job:
             threads=self.threads,
             pattern_is_public=self.pattern_is_public,
         )
+        self._say_unit(note)
         self._say_public(note)
         self._say_size(ratings, note)
         return seen
@@ -154,6 +184,7 @@ class Job:
             for sentence in getattr(error, "__notes__", ()):
                 note(sentence)
             raise
+        self._say_unit(note)
         self._say_public(note)
         self._say_size(ratings, note)
         self._say_left_out(trained, self.outputs, note)
@@ -171,6 +202,11 @@ class Job:
             if warning is not None:
                 warn(f"{warning} (owner-only: this line states the exact number of users)")
         return ratings
+
+    def _say_unit(self, note: Say) -> None:
+        """State what unit `value` would give up and gain, if the unit was not chosen."""
+        if self.unit is Unit.RATING and not self.trained.is_unit_chosen:
+            note(VALUE_INSTEAD)
 
     def _say_public(self, note: Say) -> None:
         """Name the id lists that are taken from the ratings and treated as public."""

@@ -267,7 +267,7 @@ def test_training_without_any_rating_is_no_error(unit: Unit) -> None:
     "solver",
     [
         AlsSolver(unit=Unit.USER, factors=128, iterations=200),
-        AlsSolver(factors=64),
+        AlsSolver(unit=Unit.VALUE, factors=64),
         GradientSolver(),
         BiasSolver(unit=Unit.RATING),
     ],
@@ -303,7 +303,9 @@ def test_the_charge_for_the_sampler_is_fixed_in_advance(unit: Unit) -> None:
 
 @pytest.mark.slow
 def test_many_factors_train_within_a_small_budget() -> None:
-    fit = AlsSolver(factors=64).fit(random_ratings(2), Budget.from_epsilon(1e-4, 1e-5))
+    fit = AlsSolver(unit=Unit.VALUE, factors=64).fit(
+        random_ratings(2), Budget.from_epsilon(1e-4, 1e-5)
+    )
     assert fit.ledger.status is Status.PROVEN
 
 

@@ -47,7 +47,9 @@ COVERED = (0.5, 0.9)
 
 def fitted(ratings: Ratings, epsilon: float = 10, **options: Any) -> Fit:
     session = Session(noise=InsecureTestNoise(2))
-    return AlsSolver(**options).fit(ratings, Budget.from_epsilon(epsilon, 1e-5), session)
+    return AlsSolver(**({"unit": "value"} | options)).fit(
+        ratings, Budget.from_epsilon(epsilon, 1e-5), session
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def test_als_is_never_much_worse_than_biases(synthetic: Split) -> None:
     for epsilon in (0.5, 2, 10):
         budget = Budget.from_epsilon(epsilon, 1e-5)
         session = Session(noise=InsecureTestNoise(2))
-        bias = rmse(make_solver("bias").fit(train, budget, session), test)
+        bias = rmse(make_solver("bias", unit="value").fit(train, budget, session), test)
         assert rmse(fitted(train, epsilon), test) < bias + 0.002
 
 
@@ -111,7 +113,9 @@ def test_impossible_settings_are_refused_before_the_first_release(tmp_path: Path
         folder = RunFolder.create(tmp_path / word.replace(" ", "-"), data=[])
         budget = Budget.from_epsilon(epsilon, 1e-5)
         with pytest.raises(InvalidParameter, match=word):
-            AlsSolver(**options).fit(random_ratings(scale=scale), budget, Session(folder=folder))
+            AlsSolver(**({"unit": "value"} | options)).fit(
+                random_ratings(scale=scale), budget, Session(folder=folder)
+            )
         assert folder.ledger.events == ()
         folder.close()
 
@@ -222,7 +226,7 @@ def test_an_interrupted_run_gives_the_same_fit(tmp_path: Path) -> None:
                 raise KeyboardInterrupt
 
         session = Session(folder=folder, progress=progress)
-        return AlsSolver(iterations=3).fit(ratings, BUDGET, session)
+        return AlsSolver(unit=Unit.VALUE, iterations=3).fit(ratings, BUDGET, session)
 
     whole = run(RunFolder.create(tmp_path / "a", data=[], noise=InsecureTestNoise(1)))
     for stop_at in (1, 3, 6):
@@ -260,4 +264,4 @@ def test_known_coefficients_get_no_weight_in_the_next_query() -> None:
 )
 def test_bad_options_are_refused(options: dict[str, Any], word: str) -> None:
     with pytest.raises(InvalidParameter, match=word):
-        AlsSolver(**options)
+        AlsSolver(**({"unit": "value"} | options))

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.units import Unit, UnitName
+from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
 from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.rating import RatingAlgorithm
@@ -33,7 +33,7 @@ class AlsSolver(Solver):
     Parameters
     ----------
     unit
-        Privacy unit: `value`, `rating` or `user`.
+        Privacy unit: `value`, `rating` (the default) or `user`.
     factors
         Number of factors learnt from ratings. Default: chosen from the numbers of users, items and
         ratings, as far as they are public or released. Under `value`, profiles are longer, because
@@ -53,7 +53,7 @@ class AlsSolver(Solver):
     units: ClassVar[frozenset[Unit]] = frozenset(Unit)
     clips_residuals: ClassVar[bool] = True
 
-    unit: UnitName = Unit.VALUE
+    unit: UnitName = DEFAULT_UNIT
     factors: int | None = None
     iterations: int | None = None
     pattern_features: bool | None = None
@@ -74,10 +74,11 @@ class AlsSolver(Solver):
             raise InvalidParameter("uncertainty must be true or false")
         if self.unit is not Unit.VALUE and self.pattern_features:
             raise InvalidParameter(
-                f"unit {self.unit} protects the rating pattern: pattern_features would publish it"
+                f"unit {self.unit} protects the rating pattern, which pattern_features would "
+                "publish; leave it out, or use unit value"
             )
         if self.unit is not Unit.VALUE and self.uncertainty:
-            raise InvalidParameter("--uncertainty is supported under unit value only")
+            raise InvalidParameter("--uncertainty is supported under --unit value only")
 
     @property
     def _is_all_default(self) -> bool:
