@@ -22,7 +22,12 @@ from tests.conftest import Command
 from tests.solvers.helpers import random_ratings
 
 RATINGS = random_ratings(3, users=80, items=40, density=0.4)
-PLAN = Plan(solvers=("gradient", "bias", "paper", "non-private"), epsilons=(10.0, 1.0), seeds=2)
+PLAN = Plan(
+    solvers=("gradient", "bias", "paper", "non-private"),
+    units=(Unit.VALUE,),
+    epsilons=(10.0, 1.0),
+    seeds=2,
+)
 
 
 def run(folder: Path, plan: Plan = PLAN, ratings: Any = RATINGS) -> compare.Comparison:
