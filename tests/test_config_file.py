@@ -59,7 +59,9 @@ MISTAKES = {
     "# nothing": r"has no table \[train\]",
     "[train]\nepsilon = 1\nepsilon = 2\n": "not valid TOML: .*line 3",
     "[train]\nepsilon = \n": "not valid TOML: .*line 2",
-    "train = " + "[" * 5000: "not valid TOML",
+    "train = " + "[" * 5000: "not valid TOML: it is nested too deeply",
+    "[train]\nseed = " + "9" * 5000: "not valid TOML: a number is too long",
+    "[train]\nepsilon = 0x" + "f" * 5000: "line 2: epsilon is outside the range of whole numbers",
     '[train]\nsource = "postgresql://me:secret@host/db"': "line 2: source contains a password",
     # The key is on the line where its statement begins, not where its name first appears.
     '[train]\nsource = """\nseed = 5\n"""\nunit = "x"\n"seed" = "a"': "line 6: seed must be",
@@ -77,10 +79,10 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str) -> None:
 
 def test_a_file_that_is_no_configuration_is_refused(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"[train]\nsource = '\xe9'\n")
-    (tmp_path / "large").write_bytes(b"#" * (2**20 + 1))
+    (tmp_path / "large").write_bytes(b"#" * (2**15 + 1))
     for name, problem in (
         ("latin", "not UTF-8"),
-        ("large", "larger than 1 MiB"),
+        ("large", "larger than 32 KiB"),
         ("missing", "No such file"),
         (".", "Is a directory"),
     ):
