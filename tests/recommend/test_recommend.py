@@ -16,7 +16,7 @@ from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised, 
 from taciturn.model.factor_model import FactorModel
 from taciturn.recommend.export import Form, export_release
 from taciturn.recommend.serve import Recommender
-from taciturn.recommend.tables import own_ratings, read_items, read_titles
+from taciturn.recommend.tables import item_titles, own_ratings, read_items
 from taciturn.release.bundle import Release
 from taciturn.release.facts import Facts
 from taciturn.release.read import load_release
@@ -266,14 +266,15 @@ def test_titles_are_read_and_unreadable_tables_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidDocument, match=r"cannot read .*broken\.parquet as a table"):
         read_table(tmp_path / "broken.parquet")
     (tmp_path / "titles.csv").write_text("id,name\n10,Ten\n13,Thirteen\n")
-    assert read_titles(tmp_path / "titles.csv", pl.Series([10])) == {10: "Ten", 13: "Thirteen"}
+    ids = pl.Series([13, 12, 10])
+    assert item_titles(tmp_path / "titles.csv", ids).to_list() == ["Thirteen", None, "Ten"]
     (tmp_path / "movies.dat").write_bytes(
         "10::Am\u00e9lie (2001)::Comedy\n13::B::C\n".encode("latin-1")
     )
-    assert read_titles(tmp_path / "movies.dat", pl.Series([10]))[10] == "Amélie (2001)"
+    assert item_titles(tmp_path / "movies.dat", pl.Series([10]))[0] == "Amélie (2001)"
     (tmp_path / "titles.csv").write_text("id\n10\n")
     with pytest.raises(InvalidDocument, match="no title column"):
-        read_titles(tmp_path / "titles.csv", pl.Series([10]))
+        item_titles(tmp_path / "titles.csv", pl.Series([10]))
 
 
 def test_exports_hold_the_profiles_of_the_release(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from taciturn.data.id_lists import IdLists
 from taciturn.errors import InvalidDocument
-from taciturn.recommend.tables import own_ratings, read_titles
+from taciturn.recommend.tables import item_titles, own_ratings
 from taciturn.tables.names import ITEM, USER
 from taciturn.tables.whole import id_column, read_table
 from tests.solvers.helpers import random_ratings
@@ -67,9 +67,9 @@ def test_a_compressed_id_list_is_read_like_a_plain_one(written: Any) -> None:
 def test_compressed_titles_are_read_like_plain_ones(written: Any) -> None:
     ids = pl.Series([10, 13])
     named = written("titles.csv", 'movieId,title\n10,"Ten, the film"\n13,Thirteen\n')
-    assert read_titles(named, ids) == {10: "Ten, the film", 13: "Thirteen"}
+    assert item_titles(named, ids).to_list() == ["Ten, the film", "Thirteen"]
     old = written("movies.dat", '10::"Am\u00e9lie": a film::x\n13::B::y\n', "latin-1")
-    assert read_titles(old, ids) == {10: '"Am\u00e9lie": a film', 13: "B"}
+    assert item_titles(old, ids).to_list() == ['"Am\u00e9lie": a film', "B"]
 
 
 def test_compressed_own_ratings_are_read_like_plain_ones(written: Any) -> None:

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the release.")]
 HowMany = Annotated[int, count_option("Maximum number of items to show.", "-k", "--count")]
-TitlesOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Table of item titles, with an id and a title column. Default: ids only.",
-    ),
-]
-
 PublicKeyOption = Annotated[
     Path | None,
     typer.Option(
@@ -49,12 +41,19 @@ def service_options(
         Path | None,
         typer.Option(metavar="FILE", help="Table of item ids, one for each row of the .npy file."),
     ] = None,
+    titles: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Table of item titles, with an id and a title column. Default: ids only.",
+        ),
+    ] = None,
     public_key: PublicKeyOption = None,
 ) -> "Service":
     """Service of a release."""
     from taciturn.recommend.requests import Service
 
-    return Service(release, items, item_ids, note, public_key)
+    return Service(release, items, item_ids, note, public_key, titles)
 
 
 def recipient_options(
@@ -213,7 +212,6 @@ def recommend(
             "Default: exclude nothing.",
         ),
     ] = None,
-    titles: TitlesOption = None,
     json: Json = False,
 ) -> None:
     """Recommend the items with the highest predicted ratings.
@@ -223,7 +221,7 @@ def recommend(
     """
     user, best = service.recommend(recipient, count, exclude)
     head = {"user_id": user} | personalisation(is_personalised=service.is_personalised)
-    _show(head, best, service, titles, json)
+    _show(head, best, service, json)
 
 
 @with_options(service=service_options)
@@ -232,12 +230,14 @@ def similar(
     service: "Service",
     item: Annotated[str, typer.Option(metavar="ID", help="Item to find similar items for.")],
     count: HowMany = 10,
-    titles: TitlesOption = None,
     json: Json = False,
 ) -> None:
     """Show the items with the most similar profiles; scores are cosine similarities."""
     identifier, best = service.similar(item, count)
-    _show({"item_id": identifier}, best, service, titles, json)
+    head: dict[str, Any] = {"item_id": identifier}
+    if service.has_titles:
+        head["title"] = service.title(identifier)
+    _show(head, best, service, json)
 
 
 @with_options(recipient=recipient_options, service=service_options)
@@ -254,10 +254,13 @@ def predict(
         document = asdict(found)
         if found.deviation is None:
             del document["deviation"]
+        if not service.has_titles:
+            del document["title"]
         emit_json(document)
         return
     deviation = "" if found.deviation is None else f" ± {found.deviation:.3f}"
-    say(f"{found.rating:.3f}{deviation}")
+    title = f"  {found.item_id}  {found.title or ''}" if service.has_titles else ""
+    say(printable(f"{found.rating:.3f}{deviation}{title}".rstrip()))
 
 
 def export(
@@ -290,27 +293,20 @@ def export(
 
 
 def _show(
-    head: dict[str, Any],
-    best: "list[Recommendation]",
-    service: "Service",
-    titles: Path | None,
-    json: bool,
+    head: dict[str, Any], best: "list[Recommendation]", service: "Service", json: bool
 ) -> None:
-    """Print a ranked list, with titles if a table of them is given."""
-    from taciturn.recommend.tables import read_titles
-
+    """Print a ranked list, with titles if a table of them was given."""
     rows = [asdict(each) for each in best]
-    if titles is not None:
-        names = read_titles(titles, service.item_ids)
-        rows = [row | {"title": names.get(row["item_id"])} for row in rows]
     if json:
-        emit_json(head | {"items": rows})
+        left_out = set() if service.has_titles else {"title"}
+        items = [{name: row[name] for name in row if name not in left_out} for row in rows]
+        emit_json(head | {"items": items})
         return
     lines = [
         (
             f"{row['rank']}.",
             f"{row['score']:.3f}",
-            printable(f"{row['item_id']}  {row.get('title') or ''}"),
+            printable(f"{row['item_id']}  {row['title'] or ''}"),
         )
         for row in rows
     ]

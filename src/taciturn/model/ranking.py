@@ -27,18 +27,19 @@ class RatedPairs(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ranking:
-    """Model with an index of its items, and the number of threads to use."""
+    """Model with an index of its items, the number of threads to use, and titles of the items."""
 
     model: FactorModel
     index: ItemIndex
     threads: int
+    titles: pl.Series | None = None
 
     @classmethod
-    def of(cls, model: FactorModel, threads: int) -> "Ranking":
-        """Ranking by a model that has item profiles."""
+    def of(cls, model: FactorModel, threads: int, titles: pl.Series | None = None) -> "Ranking":
+        """Ranking by a model that has item profiles; `titles` has one for each of them."""
         items = model.item_profiles
         index = ItemIndex(items.factors, items.biases)
-        return cls(model=model, index=index, threads=threads)
+        return cls(model=model, index=index, threads=threads, titles=titles)
 
     def table(self, users: Id | Ids, count: int, exclude: Any) -> Any:
         """Best items of each user: user_id, item_id, score, rank. See `Recommender.recommend`."""
@@ -57,6 +58,8 @@ class Ranking:
             },
             schema_overrides={"rank": pl.Int32},
         )
+        if self.titles is not None:
+            found = found.with_columns(title=self.titles.gather(np.maximum(items, 0).ravel()))
         is_found = items.ravel() >= 0
         found = found if is_found.all() else found.filter(pl.Series(is_found))
         is_asked_by_pandas = is_pandas(users, "Series", "Index") or is_pandas(exclude, "DataFrame")

@@ -34,7 +34,7 @@ class Recipient:
 
 @dataclass(frozen=True, kw_only=True)
 class Prediction:
-    """Predicted rating, clipped to the scale, with its standard deviation if available.
+    """Predicted rating, clipped to the scale, with its standard deviation and title if available.
 
     `user_id` is None for a user outside the release.
     """
@@ -43,6 +43,7 @@ class Prediction:
     item_id: Id
     rating: float
     deviation: float | None = None
+    title: str | None = None
 
 
 class Service:
@@ -58,6 +59,8 @@ class Service:
         Called with remarks about a recipient's own ratings.
     public_key
         Key that must have signed the release; see `load_release`.
+    titles
+        Titles of the items; see `Recommender`.
     """
 
     def __init__(
@@ -67,18 +70,25 @@ class Service:
         item_ids: Path | None = None,
         note: Callable[[str], None] = lambda sentence: None,
         public_key: PublicKey | None = None,
+        titles: Path | None = None,
     ) -> None:
         loaded = load_release(release, public_key)
         width, users = loaded.model.factor_count, loaded.model.users
         own = read_items(items, width, item_ids) if items is not None else None
-        self._recommender = Recommender(loaded, items=own)
+        self._recommender = Recommender(loaded, items=own, titles=titles)
         self._user_ids = users.ids if users is not None else None
         self._note = note
+        self._has_titles = titles is not None
 
     @property
     def is_personalised(self) -> bool:
         """True if the ranking of items depends on the user."""
         return self._recommender.is_personalised
+
+    @property
+    def has_titles(self) -> bool:
+        """True if a table of titles was given."""
+        return self._has_titles
 
     @property
     def item_ids(self) -> pl.Series:
@@ -105,7 +115,7 @@ class Service:
         user = self._user(recipient)
         pairs = _excluded(exclude, user) if exclude is not None else None
         found = self._recommender.recommend([user], count, exclude=pairs)
-        columns = found.select("item_id", "score", "rank").iter_rows(named=True)
+        columns = found.drop("user_id").iter_rows(named=True)
         return user, [Recommendation(**row) for row in columns]
 
     def similar(self, item: str, count: int = 10) -> tuple[Id, list[Recommendation]]:
@@ -119,13 +129,23 @@ class Service:
         if recipient.ratings is not None:
             _, mine = self._folded(recipient.ratings)
             rating = self._recommender.predict_profile(mine.bias, mine.factors, what)
-            return Prediction(user_id=None, item_id=what, rating=rating)
+            return Prediction(user_id=None, item_id=what, rating=rating, title=self.title(what))
         user = self._user(recipient)
         rating = float(self._recommender.predict([user], [what])[0])
         deviation = None
         if self._recommender.has_variances:
             deviation = float(self._recommender.standard_deviations([user], [what])[0])
-        return Prediction(user_id=user, item_id=what, rating=rating, deviation=deviation)
+        return Prediction(
+            user_id=user,
+            item_id=what,
+            rating=rating,
+            deviation=deviation,
+            title=self.title(what),
+        )
+
+    def title(self, item: Id) -> str | None:
+        """Title of an item; None if it is not known."""
+        return self._recommender.title(item)
 
     def _user(self, recipient: Recipient) -> Id:
         user = recipient.user or ""

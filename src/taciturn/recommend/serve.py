@@ -18,15 +18,17 @@ from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel, HasModel,
 from taciturn.model.fold_in import FoldedIn
 from taciturn.model.profiles import Floats, Profiles
 from taciturn.model.ranking import Ranking, RatedPairs
+from taciturn.recommend.tables import Titles, item_titles
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recommendation:
-    """One recommended item: its id, its score and its rank, starting at 1."""
+    """One recommended item: its id, its score, its rank, starting at 1, and its title if known."""
 
     item_id: Id
     score: float
     rank: int
+    title: str | None = None
 
 
 class Recommender:
@@ -46,6 +48,9 @@ class Recommender:
         Item profiles to use instead of the release's; a release of `paper` has none of its own.
     threads
         Number of threads. Default: one for each processor.
+    titles
+        Titles to show in lists: a dictionary by item id, or a table or its file with an id and a
+        title column. Default: ids only.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class Recommender:
         *,
         items: Profiles | None = None,
         threads: int | None = None,
+        titles: Titles | None = None,
     ) -> None:
         model = model_of(release)
         if items is not None:
@@ -70,7 +76,8 @@ class Recommender:
                 f"release have {width}; both must come from the same training"
             )
         self._items, self._model = chosen, replace(model, items=chosen)
-        self._ranking = Ranking.of(self._model, parallel.thread_count(threads))
+        self._titles = None if titles is None else item_titles(titles, chosen.ids)
+        self._ranking = Ranking.of(self._model, parallel.thread_count(threads), self._titles)
         self._has_warned = False
 
     @property
@@ -101,7 +108,8 @@ class Recommender:
     def recommend(self, users: Any, count: int = 10, *, exclude: Any = None) -> Any:
         """Table of the best `count` items of each user: user_id, item_id, score, rank.
 
-        A polars table; a pandas table if `users` or `exclude` comes from pandas.
+        With titles, the table has the column title too. It is a polars table; a pandas table if
+        `users` or `exclude` comes from pandas.
 
         Parameters
         ----------
@@ -135,7 +143,7 @@ class Recommender:
         row = np.zeros(1, dtype=np.int64)
         items, scores = self._ranking.best(model, row, count, starts, columns)
         return [
-            Recommendation(item_id=self._items.ids[int(item)], score=float(score), rank=rank)
+            self._listed(int(item), float(score), rank)
             for rank, (item, score) in enumerate(zip(items[0], scores[0], strict=True), start=1)
             if item >= 0
         ]
@@ -208,11 +216,19 @@ class Recommender:
         # Ties go to the earlier item.
         order = np.lexsort((np.arange(len(unit)), -cosines))[:count]
         return [
-            Recommendation(
-                item_id=self._items.ids[int(other)], score=float(cosines[other]), rank=rank
-            )
+            self._listed(int(other), float(cosines[other]), rank)
             for rank, other in enumerate(order, start=1)
         ]
+
+    def title(self, item: Id) -> str | None:
+        """Title of an item; None if it is not known."""
+        (place,) = self._model.rows_of_items([item])
+        return None if self._titles is None else self._titles[int(place)]
+
+    def _listed(self, item: int, score: float, rank: int) -> Recommendation:
+        """Item of a list, by its row."""
+        title = None if self._titles is None else self._titles[item]
+        return Recommendation(item_id=self._items.ids[item], score=score, rank=rank, title=title)
 
     def _warn_once(self) -> None:
         if self.is_personalised or self._has_warned:

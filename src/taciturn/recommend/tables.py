@@ -1,5 +1,7 @@
 """Tables that callers provide: item profiles, a user's own ratings, titles."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from taciturn._internal.ids import same_type
-from taciturn.errors import InvalidDocument
+from taciturn._internal.ids import id_series, same_type
+from taciturn._internal.interchange import Pandas
+from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.model.profiles import Profiles
 from taciturn.release.tables import profiles_from_frame
 from taciturn.tables.columns import column_of
-from taciturn.tables.names import ITEM, RATING, TITLE, USER
+from taciturn.tables.frames import is_path, to_frame
+from taciturn.tables.names import ID, ITEM, RATING, TITLE, USER
 from taciturn.tables.whole import id_column, read_table
+
+Titles = str | Path | Mapping[Any, str] | pl.DataFrame | Pandas
+"""Titles of items: a file or table with an id and a title column, or titles by id."""
+
+_TITLED = (replace(ITEM, aliases=(*ITEM.aliases, ID)), TITLE)
 
 
 def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> Profiles:
@@ -103,15 +112,24 @@ def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
     return dict(zip(items.to_list(), values.cast(pl.Float64).to_list(), strict=True))
 
 
-def read_titles(path: str | Path, ids: pl.Series) -> dict[object, str]:
-    """Titles by item id, from a table with an id and a title column."""
-    frame = read_table(path)
-    titles = column_of(frame, TITLE)
-    if titles is None:
-        raise InvalidDocument(f"{path} has no title column; name it title")
-    keys = same_type(id_column(frame, ITEM, str(path)), ids, str(path))
-    try:
-        texts = titles.cast(pl.String)
-    except pl.exceptions.PolarsError:
-        raise InvalidDocument(f"the titles in {path} must be text") from None
-    return dict(zip(keys.to_list(), texts.to_list(), strict=True))
+def item_titles(source: Titles, ids: pl.Series) -> pl.Series:
+    """Title of each item, or null if the source has none."""
+    name = str(source) if is_path(source) else "titles"
+    if isinstance(source, Mapping):
+        keys, titles = id_series(list(source)), list(source.values())
+        if not all(title is None or isinstance(title, str) for title in titles):
+            raise InvalidParameter("titles must be text by item id, such as {318: 'Amélie'}")
+        texts = pl.Series(titles, dtype=pl.String)
+    else:
+        frame = read_table(source) if is_path(source) else to_frame(source, _TITLED)
+        keys, found = id_column(frame, ITEM, name), column_of(frame, TITLE)
+        if found is None:
+            raise InvalidDocument(f"{name} has no title column; name it title")
+        try:
+            texts = found.cast(pl.String)
+        except pl.exceptions.PolarsError:
+            raise InvalidDocument(f"the titles in {name} must be text") from None
+    known = pl.DataFrame({"id": same_type(keys, ids, name), "title": texts})
+    known = known.filter(pl.col("id").is_not_null()).unique("id", keep="last")
+    wanted = ids.alias("id").to_frame()
+    return wanted.join(known, on="id", how="left", maintain_order="left")["title"]
