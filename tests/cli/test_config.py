@@ -119,7 +119,9 @@ def test_a_release_names_its_file_and_the_options_beside_it(
     assert found is not None and found.sha256 == file_digest(config)
     assert found.command_line == ("output",)  # threads change nothing
     verified = taciturn("verify", tmp_path / "release", "--config", config, "--json")
-    check = json.loads(verified.stdout)["checks"][-1]
+    document = json.loads(verified.stdout)
+    assert document["configuration"] == found.to_dict()
+    check = document["checks"][-1]
     assert check == {
         "name": "configuration",
         "passed": True,

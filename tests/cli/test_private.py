@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from taciturn._internal.cell_cache import CellCache
 from taciturn.mechanisms.run_folder import RunFolder
 from tests.conftest import Command
 
@@ -37,7 +38,7 @@ def test_json_is_owner_only(taciturn: Command, disk: Path) -> None:
     document = json.loads(result.stdout)
     assert document["view"] == "owner"
     (found,) = document["found"]
-    assert found["path"] == str(disk / "old.run") and found["kind"] == "run folder"
+    assert found["path"] == str(disk / "old.run") and found["kind"] == "run"
     assert found["modified"] == "2001-09-09T01:46:40+00:00" and found["age_days"] > 9000
 
 
@@ -68,6 +69,16 @@ def test_a_running_training_survives_cleaning(taciturn: Command, disk: Path) -> 
     assert "kept: a training is using it" in result.stdout
     assert result.stdout.endswith("deleted 1 of 2\n") and left(disk) == ["new.run"]
     running.close()
+
+
+def test_only_the_kinds_named_are_deleted(taciturn: Command, disk: Path) -> None:
+    CellCache(disk / "cells").put({"seed": 1}, 2)
+    clean = ["private", "clean", disk, "--yes", "--json", "--only"]
+    assert json.loads(taciturn(*clean, "pseudonyms,key").stdout)["found"] == []
+    deleted = json.loads(taciturn(*clean, "report, cache").stdout)["deleted"]
+    assert deleted == [str(disk / "cells")] and left(disk) == ["new.run", "old.run"]
+    wrong = taciturn(*clean, "runs")
+    assert wrong.returncode == 2 and "--only must be one of run, pseudonyms" in wrong.stderr
 
 
 @pytest.mark.parametrize("text", ["30", "d", "-3d", "1m", "1.5d", "99999999d", ""])

@@ -27,26 +27,40 @@ OlderThan = Annotated[
     timedelta | None,
     age_option("Only files unchanged for this long, such as 30d, 12h or 2w. Default: all."),
 ]
+Only = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND,…",
+        help="Only these kinds: run (run folders), pseudonyms (maps), items (profiles without "
+        "noise), cache, report, leftover (temporary files), key (signing keys). Default: all.",
+    ),
+]
 
 
 @app.command("list", epilog="Example: taciturn private list /srv/recommender --older-than 30d")
-def list_(folders: Folders = None, older_than: OlderThan = None, json: Json = False) -> None:
+def list_(
+    folders: Folders = None,
+    older_than: OlderThan = None,
+    only: Only = None,
+    json: Json = False,
+) -> None:
     """List private files that Taciturn wrote, with their age and size.
 
     Files are recognised by their content, wherever they are. Releases are public and not listed.
     """
     now = datetime.now(UTC)
-    found = _find(folders, older_than, now)
+    found = _find(folders, older_than, only, now)
     if json:
         emit_json({"view": "owner", "found": [_document(each, now) for each in found]})
         return
     _show(found, now)
 
 
-@app.command(epilog="Example: taciturn private clean --older-than 30d --yes")
+@app.command(epilog="Example: taciturn private clean --only run,cache --older-than 30d --yes")
 def clean(
     folders: Folders = None,
     older_than: OlderThan = None,
+    only: Only = None,
     yes: Annotated[
         bool,
         typer.Option(
@@ -65,7 +79,7 @@ def clean(
     from taciturn.training.private_files import delete
 
     now = datetime.now(UTC)
-    found = _find(folders, older_than, now)
+    found = _find(folders, older_than, only, now)
     chosen = [each for each in found if not each.kept]
     if not json:
         _show(found, now)
@@ -88,14 +102,19 @@ def clean(
         note("nothing was deleted; pass --yes to delete")
 
 
-def _find(folders: list[Path] | None, older_than: timedelta | None, now: datetime) -> "list[Found]":
-    from taciturn.training.private_files import find_private
+def _find(
+    folders: list[Path] | None, older_than: timedelta | None, only: str | None, now: datetime
+) -> "list[Found]":
+    from taciturn._internal import validate
+    from taciturn.training.private_files import Kind, find_private
 
+    names = list(Kind) if only is None else only.split(",")
+    kinds = {validate.choice("--only", name.strip(), Kind) for name in names}
     search = find_private(folders or [Path()], now=now)
     for path in search.unreadable:
         warn(f"{path} cannot be read, so private files in it are not listed")
     least = older_than or timedelta(0)
-    return [each for each in search.found if each.age(now) >= least]
+    return [each for each in search.found if each.kind in kinds and each.age(now) >= least]
 
 
 def _asked(count: int) -> bool:
@@ -108,7 +127,7 @@ def _asked(count: int) -> bool:
 def _show(found: "list[Found]", now: datetime) -> None:
     rows = []
     for each in found:
-        remarks = [each.kind.value, _size(each.size), each.detail]
+        remarks = [each.kind.words, _size(each.size), each.detail]
         if each.kept:
             remarks.append(f"kept: {each.kept}")
         remark = "; ".join(filter(None, remarks))

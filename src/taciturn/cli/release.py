@@ -144,6 +144,7 @@ def verify(
         config=config,
     )
     found = verdict.release.certificate if verdict.release else None
+    configuration = verdict.release.facts.configuration if verdict.release else None
     if json:
         emit_json(
             {
@@ -155,6 +156,7 @@ def verify(
                 "mu": found.mu if found else None,
                 "date": verdict.release.facts.date.isoformat() if verdict.release else None,
                 "signed": verdict.is_signed,
+                "configuration": configuration.to_dict() if configuration else None,
                 "warnings": list(verdict.warnings),
                 "checks": [
                     {"name": check.name, "passed": check.passed, "detail": check.detail}

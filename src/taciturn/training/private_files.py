@@ -35,13 +35,29 @@ _FOOTER_MAX = 2**20
 class Kind(StrEnum):
     """Kind of a private file or folder."""
 
-    RUN = "run folder"
-    PSEUDONYMS = "map of pseudonyms"
-    ITEMS = "item profiles without noise"
-    CACHE = "cache of a comparison or audit"
-    REPORT = "report of a comparison or audit"
-    LEFTOVER = "temporary file of a killed process"
-    KEY = "signing key"
+    RUN = "run"
+    PSEUDONYMS = "pseudonyms"
+    ITEMS = "items"
+    CACHE = "cache"
+    REPORT = "report"
+    LEFTOVER = "leftover"
+    KEY = "key"
+
+    @property
+    def words(self) -> str:
+        """Description for a list."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Kind.RUN: "run folder",
+    Kind.PSEUDONYMS: "map of pseudonyms",
+    Kind.ITEMS: "item profiles without noise",
+    Kind.CACHE: "cache of a comparison or audit",
+    Kind.REPORT: "report of a comparison or audit",
+    Kind.LEFTOVER: "temporary file of a killed process",
+    Kind.KEY: "signing key",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
