@@ -81,6 +81,22 @@ def test_a_shown_file_holds_the_options_given_and_all_defaults(config: Path) -> 
     assert "# With --solver paper: Norm bound" in text
 
 
+@pytest.mark.parametrize(
+    ("options", "unit"),
+    [
+        ([], "rating"),
+        (["--unit", "user"], "user"),
+        (["--solver", "gradient"], None),  # has to be chosen
+        (["--solver", "non-private"], None),  # has none
+    ],
+)
+def test_a_shown_file_names_the_default_unit(
+    taciturn: Command, options: list[str], unit: str | None
+) -> None:
+    shown = json.loads(taciturn("train", *options, "--show-config", "--json").stdout)
+    assert shown["train"].get("unit") == unit
+
+
 def test_options_from_a_file_are_those_of_the_command_line(
     taciturn: Command, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

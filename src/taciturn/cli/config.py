@@ -143,12 +143,27 @@ def _parameter(key: "Key") -> str:
     return key.name.replace("-", "_")
 
 
+def _default_unit(values: "dict[str, Value]") -> str | None:
+    """Privacy unit that a training gets if none is chosen; None if one has to be, or there is none.
+
+    It depends on the solver, so it is no default of the option. A file that is reviewed names it.
+    """
+    from taciturn.accounting.units import DEFAULT_UNIT
+    from taciturn.solvers.catalog import CATALOG
+
+    entry = CATALOG.get(str(values.get("solver")))
+    is_default = entry is not None and entry.is_private and entry.default_unit is DEFAULT_UNIT
+    return DEFAULT_UNIT.value if is_default else None
+
+
 def _show(keys: "list[Key]", values: "dict[str, Value]", *, is_json: bool) -> None:
     """Print a configuration file, or its values as JSON."""
     from taciturn.config_file import TABLE, config_text
 
     named = {key.name: values.get(_parameter(key), key.default) for key in keys}
     known = {name: value for name, value in named.items() if value is not None}
+    if (unit := _default_unit(known)) is not None:
+        known.setdefault("unit", unit)
     if is_json:
         emit_json({TABLE: known})
         return
