@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from taciturn.model.factor_model import FactorModel
     from taciturn.model.profiles import Profiles
     from taciturn.recommend.serve import Recommender
+    from taciturn.release.about import About
     from taciturn.release.read import load_release
     from taciturn.release.verify import verify_release
     from taciturn.scale import Scale
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from taciturn.training.train import save, train
 
 _HOME = {
+    "About": "taciturn.release.about",
     "Accounts": "taciturn.accounting.accounts",
     "AlsSolver": "taciturn.solvers.als.solver",
     "BiasSolver": "taciturn.solvers.bias",
@@ -88,6 +90,7 @@ _HOME = {
 }
 
 __all__ = [
+    "About",
     "Accounts",
     "AlsSolver",
     "BiasSolver",

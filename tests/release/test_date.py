@@ -31,7 +31,7 @@ def test_a_release_carries_the_day_of_its_training(dated: Path, tmp_path: Path) 
     assert load_release(dated / "release", dated / "key.pub").facts.date == DAY
     document = json.loads((dated / "release" / bundle.CERTIFICATE).read_text())
     assert document["facts"]["date"] == "2026-01-31"
-    assert "Trained on 2026-01-31 (UTC)" in (dated / "release" / bundle.CARD).read_text()
+    assert "| trained | 2026-01-31 (UTC)" in (dated / "release" / bundle.CARD).read_text()
     before = datetime.now(UTC).date()
     write_small(tmp_path / "today")
     assert before <= load_release(tmp_path / "today").facts.date <= datetime.now(UTC).date()

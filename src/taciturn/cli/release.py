@@ -13,6 +13,7 @@ from taciturn.cli.options import Json, count_option, day_option, number_option, 
 if TYPE_CHECKING:
     from taciturn.recommend.requests import Recipient, Service
     from taciturn.recommend.serve import Recommendation
+    from taciturn.release.verify import Verdict
 
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the release.")]
 HowMany = Annotated[int, count_option("Maximum number of items to show.", "-k", "--count")]
@@ -127,7 +128,6 @@ def verify(
     Exits with code 0 only if the release is intact and its status is proven or passed to --allow.
     """
     from taciturn._internal import validate
-    from taciturn.accounting.certificate import rounded_up
     from taciturn.accounting.ledger import Status
     from taciturn.errors import CheckFailed
     from taciturn.release.verify import verify_release
@@ -143,44 +143,61 @@ def verify(
         not_before=not_before,
         config=config,
     )
-    found = verdict.release.certificate if verdict.release else None
-    configuration = verdict.release.facts.configuration if verdict.release else None
     if json:
-        emit_json(
-            {
-                "passed": verdict.passed,
-                "status": found.status if found else None,
-                "unit": found.unit if found else None,
-                "epsilon": found.epsilon if found else None,
-                "delta": found.delta if found else None,
-                "mu": found.mu if found else None,
-                "date": verdict.release.facts.date.isoformat() if verdict.release else None,
-                "signed": verdict.is_signed,
-                "configuration": configuration.to_dict() if configuration else None,
-                "warnings": list(verdict.warnings),
-                "checks": [
-                    {"name": check.name, "passed": check.passed, "detail": check.detail}
-                    for check in verdict.checks
-                ],
-            }
-        )
+        emit_json(_verdict_document(verdict))
     else:
-        rows = [
-            (check.name, "ok" if check.passed else "FAILED", check.detail)
-            for check in verdict.checks
-        ]
-        say(table(rows))
-        if found is not None and found.epsilon is not None:
-            certified = "" if found.status is Status.PROVEN else f", {found.status}"
-            say(
-                f"unit {found.unit}{certified}: epsilon = {rounded_up(found.epsilon, 6)} "
-                f"at delta = {found.delta:g}, mu = {rounded_up(found.mu or 0.0, 6)}"
-            )
+        _say_verdict(verdict)
     for warning in verdict.warnings:
         warn(warning)
     if not verdict.passed:
         failed = ", ".join(check.name for check in verdict.checks if not check.passed)
         raise CheckFailed(f"{release} failed verification: {failed}")
+
+
+def _verdict_document(verdict: "Verdict") -> dict[str, Any]:
+    """Result of verifying a release as JSON types."""
+    found = verdict.release.certificate if verdict.release else None
+    facts = verdict.release.facts if verdict.release else None
+    return {
+        "passed": verdict.passed,
+        "status": found.status if found else None,
+        "unit": found.unit if found else None,
+        "epsilon": found.epsilon if found else None,
+        "delta": found.delta if found else None,
+        "mu": found.mu if found else None,
+        "date": facts.date.isoformat() if facts else None,
+        "configuration": (facts.configuration.to_dict() if facts and facts.configuration else None),
+        "ids_from_ratings": list(facts.ids_from_ratings or ()) if facts else None,
+        "about": facts.about.given() if facts else None,
+        "signed": verdict.is_signed,
+        "warnings": list(verdict.warnings),
+        "checks": [
+            {"name": check.name, "passed": check.passed, "detail": check.detail}
+            for check in verdict.checks
+        ],
+    }
+
+
+def _say_verdict(verdict: "Verdict") -> None:
+    from taciturn.accounting.certificate import rounded_up
+    from taciturn.accounting.ledger import Status
+    from taciturn.release.facts import from_ratings
+
+    rows = [
+        (check.name, "ok" if check.passed else "FAILED", check.detail) for check in verdict.checks
+    ]
+    say(table(rows))
+    if verdict.release is None:
+        return
+    found, facts = verdict.release.certificate, verdict.release.facts
+    if found.epsilon is not None:
+        certified = "" if found.status is Status.PROVEN else f", {found.status}"
+        say(
+            f"unit {found.unit}{certified}: epsilon = {rounded_up(found.epsilon, 6)} "
+            f"at delta = {found.delta:g}, mu = {rounded_up(found.mu or 0.0, 6)}"
+        )
+    if facts.ids_from_ratings:
+        say(from_ratings(facts.ids_from_ratings))
 
 
 def keygen(

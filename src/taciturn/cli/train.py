@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from taciturn.cli.about import about_options
 from taciturn.cli.config import ConfigOption, ShowConfigOption, configuration
 from taciturn.cli.console import emit_json, note, personalisation, say, table, warn
 from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
@@ -17,6 +18,7 @@ from taciturn.cli.solvers import model_options
 if TYPE_CHECKING:
     from taciturn.data.id_lists import IdLists
     from taciturn.data.options import ReadingOptions
+    from taciturn.release.about import About
     from taciturn.training.job import Budgeted, Job
     from taciturn.training.outputs import Outputs
     from taciturn.training.preview import Preview
@@ -136,7 +138,9 @@ def id_list_options(
     return IdLists(users=user_list, items=item_list)
 
 
+@with_options(about=about_options)
 def output_options(
+    *,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -193,6 +197,7 @@ def output_options(
             "released.",
         ),
     ] = None,
+    about: "About",
 ) -> "Outputs | None":
     """Output paths of a training; None without --output."""
     from taciturn.training.outputs import Outputs
@@ -207,6 +212,7 @@ def output_options(
         private_items=private_items_out,
         sign=sign,
         latest=latest,
+        about=about,
     )
 
 

@@ -5,7 +5,7 @@ the ratings. The lists come from another source, or the ids in the ratings are d
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +68,11 @@ def with_id_lists(
         scale=ratings.scale,
         by_user=compress_sorted(rows, columns, codes, len(user_ids)),
         timestamps=times,
-        preparation=ratings.preparation,
+        preparation=replace(
+            ratings.preparation,
+            has_user_list=ratings.preparation.has_user_list or users is not None,
+            has_item_list=ratings.preparation.has_item_list or items is not None,
+        ),
     )
 
 

@@ -65,11 +65,15 @@ class Preparation:
         Users, items or rows are dropped by their counts or contents.
     is_pattern_from_values
         Ratings are dropped by their values, so the rating pattern depends on values.
+    has_user_list, has_item_list
+        All ids come from a list that does not depend on the ratings.
     """
 
     is_merged: bool = False
     is_filtered: bool = False
     is_pattern_from_values: bool = False
+    has_user_list: bool = False
+    has_item_list: bool = False
 
     def notes(self) -> list[str]:
         """Notes for the owner on the scope of the guarantee."""

@@ -1,7 +1,7 @@
 """Public facts of a release other than its guarantee, as stored in certificate.json."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from typing import Any
 
@@ -10,6 +10,7 @@ from taciturn._version import __version__
 from taciturn.errors import InvalidDocument, InvalidInput
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior
+from taciturn.release.about import About
 from taciturn.scale import Scale
 
 NUMBER_MAX = 1e15
@@ -18,6 +19,8 @@ NUMBER_MAX = 1e15
 _ORIGIN = ("solver", "settings", "taciturn", "date", "user_ids")
 _COUNTS = ("factors", "users", "items")
 _REQUIRED = {*_ORIGIN, *_COUNTS, "scale", "mean"}
+_OPTIONAL = {"residual_variance", "prior", "configuration", "ids_from_ratings", "about"}
+_ID_LISTS: list[list[str]] = [[], ["users"], ["items"], ["users", "items"]]
 
 _OPTION = "[a-z0-9]+(-[a-z0-9]+)*"
 _PART = "(0|[1-9][0-9]{0,3})"
@@ -46,7 +49,9 @@ class Facts:
 
     `date` is the day (UTC) on which the training began. `user_ids` is `ids`, `pseudonyms`, or
     `none` for a release without users. `configuration` is None unless the training had a
-    configuration file.
+    configuration file. `ids_from_ratings` names the id lists (`users`, `items`) that count as
+    public under the privacy unit and were taken from the ratings; None if the release does not say.
+    `about` holds texts of the owner.
     """
 
     solver: str
@@ -55,6 +60,17 @@ class Facts:
     date: date
     user_ids: str
     configuration: Configuration | None = None
+    ids_from_ratings: tuple[str, ...] | None = None
+    about: About = field(default_factory=About)
+
+
+def from_ratings(roles: tuple[str, ...]) -> str:
+    """Clause about id lists that were taken from the ratings."""
+    names = " and ".join(roles)
+    return (
+        f"the list of {names} was taken from the ratings and counts as public: which {names} have "
+        "ratings is not protected"
+    )
 
 
 def model_to_dict(model: FactorModel) -> dict[str, Any]:
@@ -78,6 +94,10 @@ def facts_to_dict(facts: Facts, model: FactorModel) -> dict[str, Any]:
     origin = {name: getattr(facts, name) for name in _ORIGIN} | {"date": facts.date.isoformat()}
     if facts.configuration is not None:
         origin["configuration"] = facts.configuration.to_dict()
+    if facts.ids_from_ratings is not None:
+        origin["ids_from_ratings"] = list(facts.ids_from_ratings)
+    if about := facts.about.given():
+        origin["about"] = about
     return origin | model_to_dict(model) | sizes
 
 
@@ -91,7 +111,7 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
     )
     if not isinstance(document, dict):
         raise damaged
-    if document.keys() - {"residual_variance", "prior", "configuration"} != _REQUIRED:
+    if document.keys() - _OPTIONAL != _REQUIRED:
         raise damaged
     scale, counts = document["scale"], {name: document[name] for name in _COUNTS}
     if not (isinstance(scale, dict) and scale.keys() == {"low", "high", "step"}):
@@ -100,6 +120,8 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
         raise damaged
     if not all(0 <= each <= validate.COUNT_MAX for each in counts.values()):
         raise damaged
+    if document.get("ids_from_ratings", []) not in _ID_LISTS:
+        raise damaged
     if document["user_ids"] not in ("ids", "pseudonyms", "none"):
         raise damaged
     if not isinstance(document["settings"], dict):
@@ -107,6 +129,7 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
     check_taciturn(document["taciturn"])
     variance: float | None = None
     prior: Prior | None = None
+    about = About()
     try:
         if not isinstance(document["date"], str):
             raise damaged
@@ -114,6 +137,8 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
         if "residual_variance" in document:
             stated = document["residual_variance"]
             variance = _bounded(validate.positive("residual_variance", stated, "-"))
+        if "about" in document:
+            about = About.from_dict(document["about"])
         if "prior" in document:
             if counts["users"] or variance is not None:
                 raise damaged
@@ -128,7 +153,9 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
         )
     except InvalidInput:
         raise damaged from None
-    origin = {name: document[name] for name in _ORIGIN} | {"date": day}
+    origin = {name: document[name] for name in _ORIGIN} | {"date": day, "about": about}
+    if "ids_from_ratings" in document:
+        origin["ids_from_ratings"] = tuple(document["ids_from_ratings"])
     if "configuration" in document:
         origin["configuration"] = _configuration(document["configuration"])
     return Facts(**origin), model, counts

@@ -17,8 +17,10 @@ from taciturn._version import __version__
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
 from taciturn.release import bundle
+from taciturn.release.about import About
 from taciturn.release.card import card_text
 from taciturn.release.facts import Configuration, Facts, facts_to_dict
 from taciturn.release.pseudonyms import pseudonyms_of
@@ -53,6 +55,7 @@ def write_release(
     draft: Path | None = None,
     date: date | None = None,
     configuration: Configuration | None = None,
+    about: About | None = None,
 ) -> Path:
     """Write the publishable part of a fit to a new folder.
 
@@ -76,16 +79,13 @@ def write_release(
         Day on which the training began. Default: today (UTC).
     configuration
         Configuration file of the training. Default: it had none.
+    about
+        Texts of the owner for the card. Default: none.
     """
     path = Path(path).absolute()
     if (users_out is UsersOut.PSEUDONYMS) != (pseudonyms is not None):
         raise InvalidParameter("pass a map of pseudonyms if users appear under them, and only then")
-    model = replace(fit.model, users=None)
-    if users_out is not UsersOut.NONE:
-        users = _released_users(fit)
-        if pseudonyms is not None:
-            users = _renamed(users, pseudonyms)
-        model = replace(model, users=users)
+    model = _released_model(fit, users_out, pseudonyms)
     axes = ((bundle.USERS, "user_id", model.users), (bundle.ITEMS, "item_id", model.items))
     tables = {name: (held, id_name) for name, id_name, held in axes if held is not None}
     if not tables:
@@ -99,6 +99,8 @@ def write_release(
         date=datetime.now(UTC).date() if date is None else validate.day("date", date),
         user_ids=users_out.value,
         configuration=configuration,
+        ids_from_ratings=fit.ids_from_ratings,
+        about=about or About(),
     )
     check_solver(facts.solver, facts.settings, certificate.ledger)  # readers make the same check
 
@@ -121,6 +123,14 @@ def write_release(
 
     write_folder(path, fill, draft=draft)
     return path
+
+
+def _released_model(fit: Fit, users_out: UsersOut, pseudonyms: pl.DataFrame | None) -> FactorModel:
+    """Model of a fit with its users in the form in which they appear in the release."""
+    if users_out is UsersOut.NONE:
+        return replace(fit.model, users=None)
+    users = _released_users(fit)
+    return replace(fit.model, users=users if pseudonyms is None else _renamed(users, pseudonyms))
 
 
 def _released_users(fit: Fit) -> Profiles:

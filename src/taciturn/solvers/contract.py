@@ -104,6 +104,22 @@ class Seeds:
         return public, np.random.default_rng(self.user_seed)
 
 
+def ids_from_ratings(ratings: Ratings, unit: Unit) -> tuple[str, ...]:
+    """Id lists that count as public under a unit and were taken from the ratings.
+
+    Empty under `value`, where the whole rating pattern is public.
+    """
+    given = ratings.preparation
+    return tuple(
+        role
+        for role, is_given, is_public in (
+            ("users", given.has_user_list, unit is Unit.RATING),
+            ("items", given.has_item_list, unit is not Unit.VALUE),
+        )
+        if is_public and not is_given
+    )
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PublicFacts:
     """Public facts about the ratings under a privacy unit: the only inputs of an algorithm.
@@ -297,6 +313,9 @@ class Fit:
         Profiles computed without noise: private and owner-only.
     ledger
         Record of all releases of the training.
+    ids_from_ratings
+        Id lists (`users`, `items`) that count as public under the privacy unit and were taken from
+        the ratings.
     owner_only_facts
         Exact facts about the private data, such as training errors: owner-only.
     """
@@ -307,6 +326,7 @@ class Fit:
     private_users: Profiles | None = None
     private_items: Profiles | None = None
     ledger: Ledger
+    ids_from_ratings: tuple[str, ...] = ()
     owner_only_facts: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:

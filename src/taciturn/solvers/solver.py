@@ -15,7 +15,14 @@ from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter
 from taciturn.queries.executor import LocalExecutor
 from taciturn.queries.per_user import check_users
-from taciturn.solvers.contract import PLAIN, Algorithm, Fit, PublicFacts, Session
+from taciturn.solvers.contract import (
+    PLAIN,
+    Algorithm,
+    Fit,
+    PublicFacts,
+    Session,
+    ids_from_ratings,
+)
 from taciturn.solvers.loop import Training, planned_events
 
 DELTA = 1e-5
@@ -132,6 +139,7 @@ class Solver(ABC):
             private_users=owner_only.users,
             private_items=owner_only.items,
             ledger=ledger,
+            ids_from_ratings=ids_from_ratings(ratings, Unit(self.unit)),
             owner_only_facts=owner_only.facts,
         )
 

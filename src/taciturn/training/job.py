@@ -17,7 +17,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.size import size_for_factors
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import CATALOG, make_solver, solvers_of_all_units
-from taciturn.solvers.contract import PublicFacts, silent
+from taciturn.solvers.contract import PublicFacts, ids_from_ratings, silent
 from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import Outputs, users_in_release
 from taciturn.training.preview import Preview, preview
@@ -145,7 +145,7 @@ class Job:
             pattern_is_public=self.pattern_is_public,
         )
         self._say_unit(note)
-        self._say_public(note)
+        self._say_public(ratings, note)
         self._say_size(ratings, note)
         return seen
 
@@ -185,7 +185,7 @@ class Job:
                 note(sentence)
             raise
         self._say_unit(note)
-        self._say_public(note)
+        self._say_public(ratings, note)
         self._say_size(ratings, note)
         self._say_left_out(trained, self.outputs, note)
         self._say_judged(trained, note)
@@ -208,22 +208,14 @@ class Job:
         if self.unit is Unit.RATING and not self.trained.is_unit_chosen:
             note(VALUE_INSTEAD)
 
-    def _say_public(self, note: Say) -> None:
+    def _say_public(self, ratings: Ratings, note: Say) -> None:
         """Name the id lists that are taken from the ratings and treated as public."""
-        roles = [
-            role
-            for role, path, is_listed in (
-                ("user", self.lists.users, self.unit is Unit.RATING),
-                ("item", self.lists.items, self.unit is not Unit.VALUE),
-            )
-            if path is None and is_listed
-        ]
+        roles = ids_from_ratings(ratings, self.unit)
         if roles:
-            names = " and ".join(f"{role}s" for role in roles)
-            options = " and ".join(f"--{role}-list FILE" for role in roles)
+            options = " and ".join(f"--{role.removesuffix('s')}-list FILE" for role in roles)
             note(
-                f"the list of {names} is taken from the ratings and treated as public; if it is "
-                f"not public, pass {options}"
+                f"the list of {' and '.join(roles)} is taken from the ratings and treated as "
+                f"public; if it is not public, pass {options}"
             )
 
     def _say_size(self, ratings: Ratings, note: Say) -> None:

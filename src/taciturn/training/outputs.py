@@ -1,6 +1,6 @@
 """Outputs of a training: the release, and the owner's private files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +10,7 @@ from taciturn._internal import validate
 from taciturn._internal.files import check_absent, check_pointer
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
+from taciturn.release.about import About
 from taciturn.release.facts import Configuration
 from taciturn.release.pseudonyms import read_pseudonyms
 from taciturn.release.sign import read_private_key
@@ -44,6 +45,8 @@ class Outputs:
         Symbolic link to set to the release once it is in place, atomically; it may exist.
     configuration
         Configuration file that the release is to name, if the training has one.
+    about
+        Dataset name, owner, purpose and contact for the card of the release. Default: none.
     """
 
     release: str | Path
@@ -54,6 +57,7 @@ class Outputs:
     sign: str | Path | None = None
     latest: str | Path | None = None
     configuration: Configuration | None = None
+    about: About = field(default_factory=About)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +76,7 @@ class Targets:
     key: Ed25519PrivateKey | None
     latest: Path | None
     configuration: Configuration | None
+    about: About
 
     @property
     def has_pseudonyms(self) -> bool:
@@ -142,4 +147,5 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
         key=read_private_key(outputs.sign) if outputs.sign is not None else None,
         latest=latest,
         configuration=outputs.configuration,
+        about=outputs.about,
     )

@@ -66,6 +66,7 @@ def publish(folder: RunFolder, targets: Targets, fit: Fit, certificate: Certific
         draft=path / DRAFT,
         date=folder.date,
         configuration=targets.configuration,
+        about=targets.about,
     )
     _deliver(path, folder.ledger.run, targets)
     _point(folder.ledger.run, targets)

@@ -12,6 +12,7 @@ from taciturn.accounting.certificate import Certificate
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.evaluate.metrics import rmse
+from taciturn.release.about import About
 from taciturn.release.read import read_own_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.als.solver import AlsSolver
@@ -137,9 +138,9 @@ def _finished_before(targets: Targets, certificate: Certificate) -> Trained:
     )
 
 
-def save(fit: Fit, path: str | Path, *, delta: float = DELTA) -> Path:
+def save(fit: Fit, path: str | Path, *, delta: float = DELTA, about: About | None = None) -> Path:
     """Write the publishable part of a fit to a new folder, with its certificate at `delta`."""
     validate.instance("fit", fit, Fit, "pass the result of a solver's fit")
     certificate = Certificate.from_ledger(fit.ledger, delta)
     users_out = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
-    return write_release(fit, certificate, check_absent(path), users_out=users_out)
+    return write_release(fit, certificate, check_absent(path), users_out=users_out, about=about)
