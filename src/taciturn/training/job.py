@@ -234,7 +234,7 @@ class Job:
             note(
                 "not personalised: at this noise level factors would not help, so the release has "
                 "biases only and ranks items the same for every user; a larger --epsilon or more "
-                "ratings would add factors"
+                "data would add factors"
             )
         if fit.private_items is not None and outputs.private_items is None:
             note(
