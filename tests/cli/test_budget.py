@@ -1,12 +1,14 @@
 """`taciturn budget` end to end."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from taciturn.accounting.accounts import account, steps_of
+from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import ExactRelease
 from taciturn.accounting.ledger import Ledger
@@ -90,10 +92,54 @@ def test_compose_accounts_for_releases(taciturn: Command, tmp_path: Path) -> Non
     assert document["epsilon_exact"] == pytest.approx(expected.epsilon, rel=1e-9)
     assert [each["mu"] for each in document["releases"]] == [first.spend().mu, second.spend().mu]
     shown = taciturn("budget", "compose", folder, file)
-    assert "2 release(s) of the same data" in shown.stdout and shown.stderr == ""
+    assert shown.stdout.startswith("2 releases, unit `value`: proven\n") and shown.stderr == ""
+    assert "together, if they are of the same data, certified" in shown.stdout
+    assert "a release does not say which data it is of" in shown.stdout
+    one = taciturn("budget", "compose", file).stdout
+    assert "same data" not in one and "which data" not in one
 
     twice = taciturn("budget", "compose", folder, folder)
     assert twice.returncode == 2 and "same run" in twice.stderr
+
+
+@pytest.mark.parametrize(("epsilon", "count", "each"), [(10, 12, 2.342), (2, 12, 0.5098)])
+def test_calibrate_says_what_each_of_several_trainings_may_spend(
+    taciturn: Command, epsilon: float, count: int, each: float
+) -> None:
+    call = ("budget", "calibrate", "--epsilon", epsilon, "--count", count)
+    said = f"each of {count} trainings may spend epsilon = {each:g} at delta = 1e-05"
+    assert said in taciturn(*call).stdout
+    assert parsed(taciturn, *call)["epsilon_of_each_training"] == each
+    total = Budget.from_epsilon(epsilon, 1e-5).mu
+    one, more = (Budget.from_epsilon(each + step, 1e-5).mu for step in (0, 1e-4))
+    assert one * count**0.5 <= total < more * count**0.5
+    assert "trainings" not in taciturn(*call[:4]).stdout
+    tiny = taciturn("budget", "calibrate", "--epsilon", "1e-4", "--count", 10**6)
+    assert tiny.returncode == 2 and "too small for 1,000,000 trainings" in tiny.stderr
+
+
+def test_compose_states_what_holds_for_mixed_units(taciturn: Command, tmp_path: Path) -> None:
+    paths = []
+    for unit in (Unit.VALUE, Unit.RATING):
+        paths.append(tmp_path / f"{unit}.json")
+        Certificate.from_ledger(Ledger([replace(ITEMS, unit=unit)]), 1e-5).save(paths[-1])
+    shown = taciturn("budget", "compose", *paths)
+    assert shown.returncode == 0, shown.stderr
+    lines = {line[2:42].strip(): line[42:].strip() for line in shown.stdout.splitlines()}
+    assert shown.stdout.startswith("2 releases, different privacy units: proven\n")
+    assert lines["the value of one rating"].startswith("epsilon = ")
+    assert lines["one rating and the fact that it exists"].startswith("unknown  a release under")
+    assert lines["all ratings of one user, however many"].startswith("unknown  a release under")
+    document = parsed(taciturn, "budget", "compose", *paths)
+    assert document["unit"] is None and document["epsilon"] is None
+    assert [total["epsilon"] is None for total in document["totals"]] == [
+        total["reason"] is not None for total in document["totals"]
+    ]
+    exact = tmp_path / "exact.json"
+    Certificate.from_ledger(Ledger([ExactRelease(purpose="sums", unit=Unit.USER)]), 1e-5).save(
+        exact
+    )
+    assert "together: no guarantee" in taciturn("budget", "compose", paths[0], exact).stdout
 
 
 def test_compose_with_an_exact_release_gives_no_guarantee(

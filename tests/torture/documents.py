@@ -101,6 +101,8 @@ class ComposeTarget(CertificateTarget):
 
         def read() -> None:
             together = compose_releases([path, other], DELTA).together
+            if together is None:
+                return  # a mutated unit: the two do not compose
             if together.status is not Status.NONE and together.mu is not None:
                 found = mpmath.mpf(together.mu) ** 2
                 require(

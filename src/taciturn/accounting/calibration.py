@@ -11,6 +11,7 @@ from taciturn.accounting.gaussian import (
     epsilon_upper,
     log_delta,
 )
+from taciturn.errors import InvalidParameter
 
 MARGIN = 1e-12
 """Relative margin in μ for rounding errors of a ledger that composes to it."""
@@ -35,6 +36,29 @@ def calibrate(epsilon: float, delta: float) -> float:
         mu *= 1 - step
         step *= 2
     return mu
+
+
+def training_epsilon(mu: float, delta: float, count: int) -> float:
+    """ε at `delta` of each of `count` equal trainings that share μ, rounded down.
+
+    Noise that is calibrated to it in each training composes to at most μ. It has four decimals or,
+    below 0.1, four significant digits. The sampler's error, which each training pays from its own
+    budget, is not included.
+    """
+    count = validate.positive_integer("count", count, "it is the number of trainings")
+    most = check_mu(mu) / math.sqrt(count)
+    exact = epsilon_upper(delta, most)
+    digits = max(4, 3 - math.floor(math.log10(exact))) if exact > 0 else 0
+    scale = 10.0**digits
+    steps = math.floor(exact * scale)
+    while steps > 0 and calibrate(steps / scale, delta) > most:
+        steps -= 1
+    if steps <= 0:
+        raise InvalidParameter(
+            f"the budget is too small for {count:,} trainings at delta = {delta:g}; use a smaller "
+            "delta or fewer trainings"
+        )
+    return steps / scale
 
 
 def noise_multiplier(mu: float, count: int = 1) -> float:

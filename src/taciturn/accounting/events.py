@@ -146,8 +146,8 @@ class GaussianRelease:
         """Gaussian-DP parameter of this event alone."""
         return self.sensitivity / self.noise_scale
 
-    def sampler_charge(self, group: int = 1) -> tuple[float, float]:
-        """Cost (λ, κ) of the sampler's error for `group` ratings of one user.
+    def sampler_charge(self, group: int = 1, steps: int = 1) -> tuple[float, float]:
+        """Cost (λ, κ) of the sampler's error for `steps` changes of `group` ratings of one user.
 
         κ includes the advantage in telling the cipher's keystream from uniform words.
 
@@ -155,13 +155,13 @@ class GaussianRelease:
         further, where the error grows with the square of the distance. λ is infinite if no bound
         is proven. See docs/proofs/sampler.md.
         """
-        coordinates = group * self.coordinates
+        coordinates = steps * group * self.coordinates
         tail = coordinates * self.sampler_tail
         if self.sampler_error == 0:
             return 0.0, tail
         tail += sampler.CIPHER
         is_shared = self.rows.is_shared or self.unit is Unit.USER
-        distance = sampler.CORE + (group if is_shared else 1) * self.mu
+        distance = sampler.CORE + steps * (group if is_shared else 1) * self.mu
         error = self.sampler_error * max(1.0, distance / sampler.RANGE) ** 2
         if distance > sampler.RANGE_MAX or error >= 0.5:
             return math.inf, tail

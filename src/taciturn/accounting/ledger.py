@@ -8,7 +8,7 @@ import math
 import re
 import secrets
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -135,23 +135,28 @@ class Ledger:
         """Distinct μ of the Gaussian events, each with its count."""
         return list(Counter(event.mu for event in self._gaussian()).items())
 
-    def spend(self, group: int = 1) -> Spend:
+    def spend(self, group: int = 1, *, steps: int = 1) -> Spend:
         """Composed cost of the run for a group of ratings of one user, rounded up.
 
-        Under unit `user` the group consists of users. Raises if anything was released without
-        noise, since no finite cost exists then.
+        Under unit `user` the group consists of users. `steps` counts how often the group changes:
+        replacing ratings under unit `rating` is removing and adding them, in two steps. Raises if
+        anything was released without noise, since no finite cost exists then.
         """
         group = validate.positive_integer("group", group, "it counts ratings or users")
+        steps = validate.positive_integer("steps", steps, "it counts changes of the group")
         if self.status is Status.NONE:
             raise InvalidParameter(
                 "something was released without noise, so the run has no finite mu"
             )
         events = self._gaussian()
         scaled = [
-            (event.mu, group * group if event.rows.is_shared or self.unit is Unit.USER else group)
+            (
+                event.mu,
+                steps**2 * group ** (2 if event.rows.is_shared or self.unit is Unit.USER else 1),
+            )
             for event in events
         ]
-        errors, tails = zip(*(event.sampler_charge(group) for event in events), strict=True)
+        errors, tails = zip(*(event.sampler_charge(group, steps) for event in events), strict=True)
         return Spend(
             mu=gaussian.round_up(gaussian.compose(scaled)),
             error=gaussian.round_up(math.fsum(errors)),
@@ -212,6 +217,12 @@ def _is_exact(event: Event) -> bool:
     return isinstance(event, ExactRelease)
 
 
+def check_distinct(ledgers: Sequence[Ledger]) -> None:
+    """Raise if two ledgers are of the same run."""
+    if len({ledger.run for ledger in ledgers}) < len(ledgers):
+        raise InvalidParameter("the same run was given twice; pass each release once")
+
+
 def combine(ledgers: Iterable[Ledger]) -> Ledger:
     """One ledger with the events of several runs on the same data.
 
@@ -219,6 +230,5 @@ def combine(ledgers: Iterable[Ledger]) -> Ledger:
     earlier one, provided that the total was capped in advance.
     """
     ledgers = list(ledgers)
-    if len({ledger.run for ledger in ledgers}) < len(ledgers):
-        raise InvalidParameter("the same run was given twice; pass each release once")
+    check_distinct(ledgers)
     return Ledger(event for ledger in ledgers for event in ledger.events)

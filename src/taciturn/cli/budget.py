@@ -3,12 +3,21 @@
 from dataclasses import asdict
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from taciturn.cli.console import emit_json, note, say, table, warn
 from taciturn.cli.options import Delta, Json, Plot, count_option, number_option
+
+if TYPE_CHECKING:
+    from taciturn.accounting.mixed import Total
+    from taciturn.release.compose import Composed
+
+UNKNOWN_DATA = (
+    "a release does not say which data it is of; if no user is in the data of two of these, each "
+    "certificate holds on its own"
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -63,7 +72,8 @@ def compose(
         list[Path] | None,
         typer.Argument(
             metavar="[RELEASE]...",
-            help="Release folders, certificates or ledger files, all from the same data.",
+            help="Release folders, certificates or ledger files. Taciturn cannot know whether they "
+            "are of the same data.",
             show_default=False,
         ),
     ] = None,
@@ -84,8 +94,9 @@ def compose(
 ) -> None:
     """Compose several releases and compute their total privacy cost.
 
-    Pass either noise multipliers with counts, or releases of the same data. The total
-    holds only if all noise scales, or a cap on their total cost, were fixed in advance.
+    Pass either noise multipliers with counts, or releases. The total holds only if all noise
+    scales, or a cap on their total cost, were fixed in advance. For releases under different
+    privacy units, it states what holds for one rating and for one user.
     """
     from taciturn.errors import InvalidParameter
 
@@ -108,31 +119,45 @@ def compose(
 def calibrate(
     epsilon: Annotated[float, number_option("Overall ε of the budget.")],
     delta: Delta = 1e-5,
-    count: Annotated[int, count_option("Number of equal releases that share the budget.")] = 1,
+    count: Annotated[
+        int, count_option("Number of equal releases, or equal trainings, that share the budget.")
+    ] = 1,
     plot: Plot = None,
     json: Json = False,
 ) -> None:
-    """Compute the smallest noise that stays within a budget, rounded up."""
+    """Compute the smallest noise that stays within a budget, or the budget of each training.
+
+    Noise is rounded up, and the ε of each of several trainings is rounded down.
+    """
     from taciturn.accounting.accounts import steps_of
     from taciturn.accounting.budget import Budget
-    from taciturn.accounting.calibration import noise_multiplier
+    from taciturn.accounting.calibration import noise_multiplier, training_epsilon
 
     budget = Budget.from_epsilon(epsilon, delta)
     multiplier = noise_multiplier(budget.mu, count)
     _draw(plot, [steps_of(multiplier, count)], delta)
+    each = budget.epsilon if count == 1 else training_epsilon(budget.mu, delta, count)
     if json:
-        emit_json(asdict(budget) | {"count": count, "noise_multiplier": multiplier})
+        emit_json(
+            asdict(budget)
+            | {"count": count, "noise_multiplier": multiplier, "epsilon_of_each_training": each}
+        )
         return
-    each = "noise scale / sensitivity" + (" of each release" if count > 1 else "")
+    remark = "noise scale / sensitivity" + (" of each release" if count > 1 else "")
     say(f"epsilon = {epsilon:g} at delta = {delta:g}, spent on {_releases(count)}")
     say(
         table(
             [
                 ("mu", rounded(budget.mu, ROUND_FLOOR), "total Gaussian-DP parameter"),
-                ("noise_multiplier", rounded(multiplier, ROUND_CEILING), each),
+                ("noise_multiplier", rounded(multiplier, ROUND_CEILING), remark),
             ]
         )
     )
+    if count > 1:
+        say(
+            f"each of {count:,} trainings may spend epsilon = {each:g} at delta = {delta:g} "
+            f"(taciturn train --epsilon {each:g} --delta {delta:g})"
+        )
 
 
 def _compose_multipliers(
@@ -163,48 +188,78 @@ def _compose_multipliers(
 
 def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: bool) -> None:
     from taciturn.accounting.accounts import account
-    from taciturn.accounting.certificate import rounded_up
     from taciturn.accounting.ledger import Status
     from taciturn.release.compose import compose_releases
 
     composed = compose_releases(paths, delta, note)
-    together = composed.together
+    together, status = composed.together, composed.status
     document: dict[str, Any] = {
-        "status": together.status,
-        "reasons": list(together.reasons),
-        "unit": together.unit,
-        "epsilon": together.epsilon,
-        "count": len(together.events),
+        "status": status,
+        "reasons": list(composed.reasons),
+        "unit": together.unit if together else None,
+        "epsilon": together.epsilon if together else None,
+        "count": sum(len(each.events) for each in composed.each),
         "releases": [
-            {"path": str(path), "status": each.status, "mu": each.mu, "epsilon": each.epsilon}
+            {
+                "path": str(path),
+                "status": each.status,
+                "unit": each.unit,
+                "mu": each.mu,
+                "epsilon": each.epsilon,
+            }
             for path, each in zip(paths, composed.each, strict=True)
         ],
+        "totals": [asdict(total) for total in composed.totals],
     }
-    if together.status is Status.NONE:
+    if together is None or status is Status.NONE:
         document |= {"delta": delta, "mu": None}
         if plot is not None:
-            warn("nothing to plot: a release without noise has no finite epsilon")
+            warn("nothing to plot: the releases have no total under one privacy unit")
     else:
         ratios = together.ledger.ratios()
         document |= asdict(account(ratios, delta))
         _draw(plot, ratios, delta)
-    if together.status is not Status.PROVEN:
-        warn(f"status {together.status}: {'; '.join(together.reasons)}")
+    if status is not Status.PROVEN:
+        warn(f"status {status}: {'; '.join(composed.reasons)}")
     if json:
         emit_json(document)
         return
-    say(f"{len(paths)} release(s) of the same data, unit `{together.unit}`: {together.status}")
-    say(table([_release_row(release) for release in document["releases"]]))
-    if together.epsilon is None or together.mu is None:
+    _say_composed(composed, document["releases"], delta)
+
+
+def _say_composed(composed: "Composed", releases: list[dict[str, Any]], delta: float) -> None:
+    from taciturn.accounting.certificate import rounded_up
+    from taciturn.accounting.ledger import Status
+
+    together, status = composed.together, composed.status
+    unit = f"unit `{together.unit}`" if together else "different privacy units"
+    say(f"{_releases(len(releases))}, {unit}: {status}")
+    say(table([_release_row(release) for release in releases]))
+    if status is Status.NONE:
         say("together: no guarantee")
         return
-    certified = "certified" if together.status is Status.PROVEN else together.status.value
-    say(f"together, {certified}, rounded up:")
-    rows = [
-        ("epsilon", rounded_up(together.epsilon, 6), f"at delta = {delta:g}"),
-        ("mu", rounded_up(together.mu, 6), "total Gaussian-DP parameter"),
-    ]
-    say(table(rows))
+    certified = "certified" if status is Status.PROVEN else status.value
+    same = "together, if they are of the same data, " if len(releases) > 1 else ""
+    say(f"{same}{certified}, rounded up:")
+    if together is not None and together.epsilon is not None and together.mu is not None:
+        rows = [
+            ("epsilon", rounded_up(together.epsilon, 6), f"at delta = {delta:g}"),
+            ("mu", rounded_up(together.mu, 6), "total Gaussian-DP parameter"),
+        ]
+        say(table(rows))
+    else:
+        say(table([_total_row(total, delta) for total in composed.totals]))
+    if len(releases) > 1:
+        say(UNKNOWN_DATA)
+
+
+def _total_row(total: "Total", delta: float) -> tuple[str, str, str]:
+    from taciturn.accounting.certificate import rounded_up
+
+    if total.reason is not None:
+        return total.words, "unknown", total.reason
+    epsilon = "no bound" if total.epsilon is None else f"epsilon = {rounded_up(total.epsilon)}"
+    return total.words, epsilon, f"at delta = {delta:g}"
 
 
 def _rows(document: dict[str, Any]) -> list[tuple[str, str, str]]:
@@ -232,7 +287,7 @@ def _release_row(release: dict[str, Any]) -> tuple[str, str, str]:
     from taciturn.accounting.certificate import rounded_up
 
     spent = "no guarantee" if release["mu"] is None else f"mu = {rounded_up(release['mu'], 6)}"
-    return release["path"], spent, release["status"]
+    return release["path"], f"unit {release['unit']}", f"{spent}, {release['status']}"
 
 
 def _releases(count: int) -> str:

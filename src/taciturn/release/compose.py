@@ -1,11 +1,12 @@
-"""Total cost of several releases of the same data."""
+"""Total cost of several releases, if they are of the same data."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from taciturn.accounting.certificate import Certificate, read_ledger
-from taciturn.accounting.ledger import Ledger, combine
+from taciturn.accounting.ledger import Ledger, Status, check_distinct, combine
+from taciturn.accounting.mixed import Total, mixed_totals
 from taciturn.errors import InvalidParameter
 from taciturn.release.bundle import SUMS
 from taciturn.release.read import load_release
@@ -13,10 +14,26 @@ from taciturn.release.read import load_release
 
 @dataclass(frozen=True, kw_only=True)
 class Composed:
-    """Certificate of each release, in the given order, and of their composition."""
+    """Certificate of each release, in the given order, and their total cost.
+
+    `together` is the certificate of their composition. It is None if their units differ; then
+    `totals` states what holds for one rating and for one user, and is empty if something was
+    released without noise.
+    """
 
     each: tuple[Certificate, ...]
-    together: Certificate
+    together: Certificate | None
+    totals: tuple[Total, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """Status of the least reliable release."""
+        return max((each.status for each in self.each), key=list(Status).index)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Distinct reasons for a status other than `proven`."""
+        return tuple(dict.fromkeys(reason for each in self.each for reason in each.reasons))
 
 
 def compose_releases(
@@ -37,7 +54,12 @@ def compose_releases(
         ledgers.append(ledger)
         try:
             certificates.append(Certificate.from_ledger(ledger, delta))
-            total = combine(ledgers)
+            check_distinct(ledgers)
         except InvalidParameter as error:
             raise InvalidParameter(f"{path}: {error}") from None
-    return Composed(each=tuple(certificates), together=Certificate.from_ledger(total, delta))
+    each = tuple(certificates)
+    if len({ledger.unit for ledger in ledgers}) == 1:
+        return Composed(each=each, together=Certificate.from_ledger(combine(ledgers), delta))
+    is_noisy = all(ledger.status is not Status.NONE for ledger in ledgers)
+    totals = mixed_totals(ledgers, delta) if is_noisy else []
+    return Composed(each=each, together=None, totals=tuple(totals))
