@@ -48,7 +48,7 @@ def test_a_new_option_becomes_a_key_or_is_refused() -> None:
     assert (first.name, first.kind, first.default) == ("weights", Kind.TEXT, None)
     assert (second.name, second.kind, second.default) == ("half", Kind.NUMBER, 1.5)
 
-    def unknown(when: Annotated[complex, typer.Option(help="When.")] = 0j) -> None:
+    def unknown(names: Annotated[list[str] | None, typer.Option(help="Names.")] = None) -> None:
         pass
 
     with pytest.raises(KeyError):

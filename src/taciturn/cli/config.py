@@ -7,8 +7,8 @@ command gets later is a key too.
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import typer
 
@@ -129,7 +129,8 @@ def _kind(annotation: Any) -> Any:
     from taciturn.config_file import Kind
 
     kinds = {str: Kind.TEXT, Path: Kind.TEXT, float: Kind.NUMBER, int: Kind.COUNT, bool: Kind.FLAG}
-    members = get_args(annotation) if get_origin(annotation) is not None else (annotation,)
+    is_union = get_origin(annotation) in (Union, UnionType)
+    members = get_args(annotation) if is_union else (annotation,)
     (plain,) = [each for each in members if each is not NoneType]
     return kinds[plain]
 
