@@ -251,3 +251,31 @@ def test_every_command_is_in_the_reference() -> None:
     page = (REFERENCE / "commands.md").read_text(encoding="utf-8")
     described = re.findall(r"^\| `(taciturn [a-z -]+)` \|", page, re.MULTILINE)
     assert sorted(described) == sorted(command_names(typer.main.get_command(app)))
+
+
+BUDGETS = re.compile(r"(?:--epsilons? |from_epsilon\()([\d.,]+)")
+MEASUREMENTS = {"accuracy.md", "performance.md", "reproduction.md"}
+"""Pages whose commands repeat measurements, also at large budgets."""
+
+
+def test_examples_use_budgets_of_at_most_two() -> None:
+    """In code of the documentation, in the README and in the help of every command."""
+    shown = [
+        (page.name, body)
+        for page in PAGES
+        if page.name not in MEASUREMENTS
+        for kind, body in blocks(page)
+        if kind != "text"
+    ]
+    groups = [typer.main.get_command(app)]
+    while groups:
+        command = groups.pop()
+        groups += getattr(command, "commands", {}).values()
+        shown.append((command.name or "", getattr(command, "epilog", None) or ""))
+    found = [
+        (name, float(number))
+        for name, text in shown
+        for numbers in BUDGETS.findall(text)
+        for number in numbers.rstrip(",.").split(",")
+    ]
+    assert len(found) > 15 and [each for each in found if each[1] > 2] == []
