@@ -108,7 +108,19 @@ def test_the_netflix_prize_archive_is_read(data_folder: Path) -> None:
     assert len(ratings) == 3 and present(ratings.timestamps).min() == 1072828800
 
 
-@pytest.mark.parametrize("content", [b"", b"noise", b"\x1f\x8b\x08noise"])
+def badly_named() -> bytes:
+    """Zip archive whose member has a name that is flagged as UTF-8 and is not."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("ml-1m/ratings.dat", "1::2::3::4\n")
+    content = bytearray(stream.getvalue())
+    start = content.index(b"PK\1\2")
+    content[start + 9] |= 8
+    content[start + 46] = 0x8C
+    return bytes(content)
+
+
+@pytest.mark.parametrize("content", [b"", b"noise", b"\x1f\x8b\x08noise", badly_named()])
 def test_damaged_archives_are_refused(data_folder: Path, content: bytes) -> None:
     for name in ("netflix", "ml-1m"):
         (data_folder / NAMED_SETS[name].archive).write_bytes(content)

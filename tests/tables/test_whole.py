@@ -131,6 +131,21 @@ def test_an_unreadable_table_is_named(
     assert name in str(error.value) and "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(("header", "flags", "name"), [(b"PK\3\4", 6, 30), (b"PK\1\2", 8, 46)])
+def test_a_zip_file_whose_member_has_no_valid_name_is_refused(
+    tmp_path: Path, header: bytes, flags: int, name: int
+) -> None:
+    """The name is flagged as UTF-8 and is not, in the header of the file or in the directory."""
+    zipped(tmp_path / "table.zip", b"item_id\n7\n")
+    content = bytearray((tmp_path / "table.zip").read_bytes())
+    start = content.index(header)
+    content[start + flags + 1] |= 8
+    content[start + name] = 0x8C
+    (tmp_path / "table.zip").write_bytes(content)
+    with pytest.raises(InvalidDocument, match=r"cannot read .*table\.zip as a table"):
+        read_table(tmp_path / "table.zip")
+
+
 def test_the_error_for_a_table_without_ids_names_the_column(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("one,two\n1,2\n")
     with pytest.raises(InvalidDocument, match=r"a\.csv has no column of user ids.*user_id"):

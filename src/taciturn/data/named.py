@@ -354,7 +354,10 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
                     f"{archive} has no {known.member}; expected that of {known.name}"
                 )
             content = zip_member(bundle, members[0], ExpansionLimit(str(archive)))
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError):
+    except (
+        *(zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError),
+        UnicodeDecodeError,  # from the name of a member
+    ):
         raise InvalidDocument(f"{archive} is damaged; delete it and download it again") from None
     separator = _SEPARATORS.get(known.member)
     header = None if separator is None else False

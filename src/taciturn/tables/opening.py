@@ -43,7 +43,7 @@ class Explained:
             raise InvalidDocument(f"cannot read {where}: {reason}") from None
         broken = (
             *(pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
-            *(EOFError, RuntimeError, NotImplementedError),
+            *(EOFError, RuntimeError, NotImplementedError, UnicodeDecodeError),
         )
         # A panic in polars is not an Exception.
         panic = type(error).__name__ == "PanicException"
