@@ -24,12 +24,24 @@ if TYPE_CHECKING:
     from taciturn.data import load
     from taciturn.data.id_lists import with_id_lists
     from taciturn.data.ratings import Ratings
+    from taciturn.data.splits import k_fold, leave_last_out, random_split, stratified_split
     from taciturn.errors import NotPersonalised, SignatureNotChecked, TaciturnError, UnknownIds
-    from taciturn.evaluate.metrics import HeldOutError, held_out_error, rmse
+    from taciturn.evaluate.compare import Comparison, Plan, run_comparison
+    from taciturn.evaluate.cross_validation import CrossValidation, cross_validate
+    from taciturn.evaluate.metrics import (
+        Accuracy,
+        HeldOutError,
+        accuracy,
+        coverage,
+        held_out_error,
+        rmse,
+    )
+    from taciturn.mechanisms.noise import InsecureTestNoise
     from taciturn.model.factor_model import FactorModel
     from taciturn.model.profiles import Profiles
     from taciturn.recommend.serve import Recommender
     from taciturn.release.about import About
+    from taciturn.release.bundle import Release
     from taciturn.release.read import load_release
     from taciturn.release.verify import verify_release
     from taciturn.scale import Scale
@@ -40,16 +52,20 @@ if TYPE_CHECKING:
     from taciturn.solvers.input_perturbation import InputPerturbationSolver
     from taciturn.solvers.non_private import NonPrivateSolver
     from taciturn.solvers.paper import PaperSolver
+    from taciturn.solvers.solver import Solver
     from taciturn.training.outputs import Outputs
-    from taciturn.training.train import save, train
+    from taciturn.training.train import Trained, save, train
 
 _HOME = {
     "About": "taciturn.release.about",
     "Accounts": "taciturn.accounting.accounts",
+    "Accuracy": "taciturn.evaluate.metrics",
     "AlsSolver": "taciturn.solvers.als.solver",
     "BiasSolver": "taciturn.solvers.bias",
     "Budget": "taciturn.accounting.budget",
     "Certificate": "taciturn.accounting.certificate",
+    "Comparison": "taciturn.evaluate.compare",
+    "CrossValidation": "taciturn.evaluate.cross_validation",
     "ExactRelease": "taciturn.accounting.events",
     "FactorModel": "taciturn.model.factor_model",
     "Fit": "taciturn.solvers.contract",
@@ -57,6 +73,7 @@ _HOME = {
     "GradientSolver": "taciturn.solvers.gradient",
     "HeldOutError": "taciturn.evaluate.metrics",
     "InputPerturbationSolver": "taciturn.solvers.input_perturbation",
+    "InsecureTestNoise": "taciturn.mechanisms.noise",
     "Ledger": "taciturn.accounting.ledger",
     "Noise": "taciturn.accounting.events",
     "NonPrivateBiasSolver": "taciturn.solvers.bias",
@@ -66,24 +83,36 @@ _HOME = {
     "Outputs": "taciturn.training.outputs",
     "PaperSolver": "taciturn.solvers.paper",
     "PatternRelease": "taciturn.accounting.events",
+    "Plan": "taciturn.evaluate.compare",
     "Profiles": "taciturn.model.profiles",
     "Ratings": "taciturn.data.ratings",
     "Recommender": "taciturn.recommend.serve",
+    "Release": "taciturn.release.bundle",
     "Rows": "taciturn.accounting.events",
     "Scale": "taciturn.scale",
     "Session": "taciturn.solvers.contract",
     "SignatureNotChecked": "taciturn.errors",
+    "Solver": "taciturn.solvers.solver",
     "Status": "taciturn.accounting.ledger",
     "TaciturnError": "taciturn.errors",
+    "Trained": "taciturn.training.train",
     "Unit": "taciturn.accounting.units",
     "UnknownIds": "taciturn.errors",
     "account": "taciturn.accounting.accounts",
+    "accuracy": "taciturn.evaluate.metrics",
     "combine": "taciturn.accounting.ledger",
+    "coverage": "taciturn.evaluate.metrics",
+    "cross_validate": "taciturn.evaluate.cross_validation",
     "held_out_error": "taciturn.evaluate.metrics",
+    "k_fold": "taciturn.data.splits",
+    "leave_last_out": "taciturn.data.splits",
     "load": "taciturn.data",
     "load_release": "taciturn.release.read",
+    "random_split": "taciturn.data.splits",
     "rmse": "taciturn.evaluate.metrics",
+    "run_comparison": "taciturn.evaluate.compare",
     "save": "taciturn.training.train",
+    "stratified_split": "taciturn.data.splits",
     "train": "taciturn.training.train",
     "verify_release": "taciturn.release.verify",
     "with_id_lists": "taciturn.data.id_lists",
@@ -92,10 +121,13 @@ _HOME = {
 __all__ = [
     "About",
     "Accounts",
+    "Accuracy",
     "AlsSolver",
     "BiasSolver",
     "Budget",
     "Certificate",
+    "Comparison",
+    "CrossValidation",
     "ExactRelease",
     "FactorModel",
     "Fit",
@@ -103,6 +135,7 @@ __all__ = [
     "GradientSolver",
     "HeldOutError",
     "InputPerturbationSolver",
+    "InsecureTestNoise",
     "Ledger",
     "Noise",
     "NonPrivateBiasSolver",
@@ -112,25 +145,37 @@ __all__ = [
     "Outputs",
     "PaperSolver",
     "PatternRelease",
+    "Plan",
     "Profiles",
     "Ratings",
     "Recommender",
+    "Release",
     "Rows",
     "Scale",
     "Session",
     "SignatureNotChecked",
+    "Solver",
     "Status",
     "TaciturnError",
+    "Trained",
     "Unit",
     "UnknownIds",
     "__version__",
     "account",
+    "accuracy",
     "combine",
+    "coverage",
+    "cross_validate",
     "held_out_error",
+    "k_fold",
+    "leave_last_out",
     "load",
     "load_release",
+    "random_split",
     "rmse",
+    "run_comparison",
     "save",
+    "stratified_split",
     "train",
     "verify_release",
     "with_id_lists",

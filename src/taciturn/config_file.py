@@ -103,7 +103,7 @@ class ConfigFile:
 
 def file_digest(path: str | Path) -> str:
     """SHA-256 of a configuration file, as in the facts of a release."""
-    return hashlib.sha256(_content(Path(path))).hexdigest()
+    return hashlib.sha256(_content(validate.path("config", path))).hexdigest()
 
 
 def read_config(path: str | Path, keys: Sequence[Key]) -> ConfigFile:

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from taciturn._internal import validate
+from taciturn._internal.arrays import checked
 from taciturn.errors import InvalidParameter
 
 LARGEST = 1e30
@@ -51,6 +52,8 @@ class Scale:
     @classmethod
     def parse(cls, text: str) -> "Scale":
         """Scale from its text, low:high or low:high:step."""
+        if not isinstance(text, str):
+            raise InvalidParameter(f"a scale is text, got {validate.shown(text)}; {_HINT}")
         parts = text.split(":")
         try:
             numbers = [float(part) for part in parts]
@@ -84,6 +87,7 @@ class Scale:
         A value that is not on the scale becomes the nearest one that is; NaN becomes the lowest.
         Reads private data, elementwise.
         """
+        checked("values", values, "f")
         from taciturn import _core  # reading the scale of a release needs no compiled code
 
         codes = np.empty(values.size, dtype=self.dtype)
@@ -95,7 +99,8 @@ class Scale:
     def decode(self, codes: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Rating values of codes. Reads private data, elementwise."""
         if self.step is None:
-            return codes.astype(np.float32, copy=False)
+            return checked("codes", codes, "f").astype(np.float32, copy=False)
+        checked("codes", codes, "i")
         levels = self.low + self.step * np.arange(round(self.range / self.step) + 1)
         decoded: npt.NDArray[np.float32] = levels.astype(np.float32)[codes]
         return decoded

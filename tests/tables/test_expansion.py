@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,7 +136,7 @@ def test_text_that_is_compressed_twice_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("factor", [0, -1, "many", float("nan")])
-def test_the_option_must_be_a_positive_number(factor: object) -> None:
+def test_the_option_must_be_a_positive_number(factor: Any) -> None:
     with pytest.raises(InvalidParameter, match="max_expansion"):
         load(([1], [1], [3.0]), scale="1:5", max_expansion=factor)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from taciturn._internal.progress import silent
 from taciturn.errors import NoiseReuse
 from taciturn.solvers import loop
-from taciturn.solvers.contract import silent
 from taciturn.training.outputs import Outputs, run_folder
 from taciturn.training.train import train
 from tests.failures import Injector, injected

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from taciturn._internal import validate
 from taciturn.errors import OutputError
 
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.tmp")
@@ -60,7 +61,7 @@ def check_absent(path: str | Path) -> Path:
 
     Raises if it exists, or if its parent folder does not exist or must not be written to.
     """
-    path = Path(path).absolute()
+    path = validate.path("path", path).absolute()
     with reported(path):
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, "")

@@ -39,6 +39,22 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def summary(title: str, facts: Sequence[tuple[str, str]], notes: Sequence[str] = ()) -> str:
+    """Title, notes and a table of names and facts, for a notebook. All are plain text.
+
+    A name that is repeated is shown once.
+    """
+    style = "style='text-align: left; vertical-align: top; padding: 1px 16px 1px 0'"
+    before = ["", *(name for name, _ in facts)]
+    rows = "".join(
+        f"<tr><th {style}>{'' if name == last else escape(name)}</th>"
+        f"<td {style}>{escape(fact)}</td></tr>"
+        for last, (name, fact) in zip(before, facts, strict=False)
+    )
+    said = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    return f"<div><strong>{escape(title)}</strong>{said}<table><tbody>{rows}</tbody></table></div>"
+
+
 def picture(svg: bytes, name: str) -> str:
     """HTML image element with the svg embedded."""
     content = base64.b64encode(svg).decode()

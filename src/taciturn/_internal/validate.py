@@ -6,8 +6,9 @@ import numbers
 import re
 from datetime import date, datetime
 from enum import StrEnum
-from pathlib import PurePath
-from typing import TypeVar
+from os import PathLike, fspath
+from pathlib import Path, PurePath
+from typing import Any, TypeVar
 
 from taciturn.errors import InvalidParameter
 
@@ -113,6 +114,27 @@ def text(name: str, value: object, hint: str) -> str:
             f"{name} must be one line of printable text, got {shown(value)}; {hint}"
         )
     return value
+
+
+def flag(name: str, value: object) -> bool:
+    """Validated True or False; a text such as "no" would count as true."""
+    if isinstance(value, bool):
+        return value
+    raise InvalidParameter(f"{name} must be True or False, got {shown(value)}")
+
+
+def several(name: str, value: object, hint: str) -> tuple[Any, ...]:
+    """Validated list or tuple, as a tuple."""
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    raise InvalidParameter(f"{name} must be a list, got {shown(value)}; {hint}")
+
+
+def path(name: str, value: object) -> Path:
+    """Validated path, given as text or as a path object."""
+    if isinstance(value, str) or (isinstance(value, PathLike) and isinstance(fspath(value), str)):
+        return Path(value)
+    raise InvalidParameter(f"{name} must be a path, as text or as a Path, got {shown(value)}")
 
 
 def choice(name: str, value: object, kind: type[Choice]) -> Choice:

@@ -45,6 +45,10 @@ def steps_of(noise_multiplier: float, count: int) -> tuple[float, int]:
 
 def account(ratios: list[tuple[float, int]], delta: float) -> Accounts:
     """Total cost of (ratio, count) steps at `delta` by each accountant, rounded to nearest."""
+    hint = "pass pairs of a ratio and a count, such as [(0.1, 20)]"
+    for pair in validate.several("ratios", ratios, hint):
+        if len(validate.several("each of the ratios", pair, hint)) != 2:
+            raise InvalidParameter(f"each of the ratios must have a count; {hint}")
     delta, mu = gaussian.check_delta(delta), gaussian.compose(ratios)
     return Accounts(
         delta=delta,

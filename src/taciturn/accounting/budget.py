@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
-from taciturn.accounting import gaussian
+from taciturn._internal.html import summary
+from taciturn.accounting import gaussian, text
 from taciturn.accounting.calibration import calibrate
+from taciturn.accounting.certificate import rounded_up
 from taciturn.errors import InvalidParameter
 
 
@@ -26,6 +28,17 @@ class Budget:
                 f"mu {self.mu} spends more than epsilon {self.epsilon} at delta {self.delta}; "
                 "use Budget.from_epsilon or Budget.from_mu"
             )
+
+    def _repr_html_(self) -> str:
+        rate = rounded_up(100 * gaussian.true_positive_rate(0.01, self.mu), 2)
+        facts = [
+            ("ε", f"{self.epsilon:g}"),
+            ("δ", f"{self.delta:g}"),
+            ("μ", rounded_up(self.mu, 6)),
+            ("attacker", text.ATTACKER_LINE.format(false="1", true=rate)),
+        ]
+        note = "What a budget protects depends on the privacy unit, which the solver states."
+        return summary("Privacy budget", facts, [note])
 
     @classmethod
     def from_epsilon(cls, epsilon: float, delta: float) -> "Budget":

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import strict_json, validate
+from taciturn._internal.html import summary
 from taciturn.accounting import gaussian, text
 from taciturn.accounting.events import Event
 from taciturn.accounting.journal import read_journal
@@ -45,7 +46,7 @@ class GroupLine:
     epsilon: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Certificate:
     """Guarantee of a ledger at `delta`; build one with `Certificate.from_ledger`.
 
@@ -68,6 +69,7 @@ class Certificate:
     @classmethod
     def from_ledger(cls, ledger: Ledger, delta: float) -> "Certificate":
         """Compute the certificate of a ledger that has at least one event."""
+        validate.instance("ledger", ledger, Ledger, "a fit has one: fit.ledger")
         delta, unit, status = gaussian.check_stated_delta(delta), ledger.unit, ledger.status
         mu: float | None = None
         epsilon: float | None = None
@@ -168,12 +170,41 @@ class Certificate:
 
     def save(self, path: str | Path) -> None:
         """Write the certificate as JSON to a new file."""
-        strict_json.write(Path(path), self.to_dict())
+        strict_json.write(validate.path("path", path), self.to_dict())
 
     @classmethod
     def load(cls, path: str | Path) -> "Certificate":
         """Read and recompute a certificate file."""
-        return cls.from_dict(strict_json.read(Path(path)))
+        return cls.from_dict(strict_json.read(validate.path("path", path)))
+
+    def __repr__(self) -> str:
+        # Without the events, of which there may be hundreds.
+        facts = [f"unit={self.unit.value!r}"]
+        if self.epsilon is not None and self.mu is not None:
+            facts.append(f"epsilon={rounded_up(self.epsilon)}, delta={self.delta!r}")
+            facts.append(f"mu={rounded_up(self.mu, 6)}")
+        facts.append(f"events={len(self.events)}")
+        return f"Certificate(status={self.status.value!r}, {', '.join(facts)})"
+
+    def _repr_html_(self) -> str:
+        title = text.TITLE.format(status=self.status)
+        return summary(title, self.facts(), [text.STATUS[self.status]])
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Short version of the certificate: names and facts, as text."""
+        facts = [("reason", reason) for reason in self.reasons]
+        protects = f"{self.unit.facts.protects} (unit {self.unit})"
+        facts.append((text.HEADING[self.status].lower(), protects))
+        if self.epsilon is not None and self.mu is not None:
+            statement = text.STATEMENT.format(
+                epsilon=rounded_up(self.epsilon), delta=self.delta, mu=rounded_up(self.mu, 6)
+            )
+            facts.append(("guarantee" if self.status is Status.PROVEN else "numbers", statement))
+            facts += [("attacker", _attacker_text(false, true)) for false, true in self.attacker]
+            groups = text.GROUP[self.unit].rstrip(":")
+            facts += [("groups", f"{groups}, {_group_text(line)}") for line in self.group[1:2]]
+            facts += [("does not protect", sentence) for sentence in self.not_protected]
+        return facts
 
     def to_text(self) -> str:
         """Certificate as plain text."""

@@ -155,6 +155,8 @@ class GaussianRelease:
         further, where the error grows with the square of the distance. λ is infinite if no bound
         is proven. See docs/proofs/sampler.md.
         """
+        group = validate.positive_integer("group", group, "it counts ratings or users")
+        steps = validate.positive_integer("steps", steps, "it counts changes")
         coordinates = steps * group * self.coordinates
         tail = coordinates * self.sampler_tail
         if self.sampler_error == 0:

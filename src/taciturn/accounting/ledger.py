@@ -60,6 +60,8 @@ class Ledger:
                 "omit it to draw a fresh name"
             )
         self._events: list[Event] = []
+        if not isinstance(events, Iterable):
+            raise InvalidParameter(f"events must be a list, got {validate.shown(events)}")
         for event in events:
             self.append(event)
 
@@ -190,12 +192,12 @@ class Ledger:
 
     def save(self, path: str | Path) -> None:
         """Write the ledger as JSON to a new file."""
-        strict_json.write(Path(path), self.to_dict())
+        strict_json.write(validate.path("path", path), self.to_dict())
 
     @classmethod
     def load(cls, path: str | Path) -> "Ledger":
         """Read a ledger file."""
-        return cls.from_dict(strict_json.read(Path(path)))
+        return cls.from_dict(strict_json.read(validate.path("path", path)))
 
     def _gaussian(self) -> list[GaussianRelease]:
         return [event for event in self._events if isinstance(event, GaussianRelease)]
@@ -229,6 +231,10 @@ def combine(ledgers: Iterable[Ledger]) -> Ledger:
     Releases of the same data compose: their μ² add. This covers a later run chosen after seeing an
     earlier one, provided that the total was capped in advance.
     """
+    if not isinstance(ledgers, Iterable):
+        raise InvalidParameter(f"ledgers must be a list, got {validate.shown(ledgers)}")
     ledgers = list(ledgers)
+    for ledger in ledgers:
+        validate.instance("each of the ledgers", ledger, Ledger, "a fit has one: fit.ledger")
     check_distinct(ledgers)
     return Ledger(event for ledger in ledgers for event in ledger.events)

@@ -72,7 +72,7 @@ def compare(
     from taciturn._internal.optional import require
     from taciturn.accounting.units import Unit
     from taciturn.evaluate.compare import DEFAULT, Plan, run_comparison
-    from taciturn.evaluate.compare_report import OWNER, rows, write_comparison
+    from taciturn.evaluate.compare_report import OWNER, as_text, write_comparison
 
     plan = Plan(
         solvers=DEFAULT if solvers is None else tuple(name.strip() for name in solvers.split(",")),
@@ -99,11 +99,7 @@ def compare(
     if json:
         emit_json(comparison.to_dict() | {"files": [str(file) for file in files]})
         return
-    lines = rows(comparison)
-    widths = [max(len(row[place]) for row in lines) for place in range(len(lines[0]))]
-    for row in lines:
-        cells_of_row = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        say("  ".join(cells_of_row).rstrip())
+    say(as_text(comparison))
     say(f"written to {output}: {', '.join(file.name for file in files)}")
     note(OWNER)
 

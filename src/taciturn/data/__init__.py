@@ -1,10 +1,10 @@
 """Ratings and their sources: readers, named sets, splits and synthetic data."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 if TYPE_CHECKING:
-    from taciturn.data.options import ReadingOptions
+    from taciturn.data.options import ReadingKeywords, ReadingOptions
     from taciturn.data.ratings import Ratings
     from taciturn.scale import Scale
 
@@ -17,7 +17,7 @@ def load(
     timestamps: bool = False,
     progress: Callable[[int, int | None], None] = lambda done, total: None,
     licence: Callable[[str], None] | None = None,
-    **options: Any,
+    **options: "Unpack[ReadingKeywords]",
 ) -> "Ratings":
     """Load ratings from a named set, a file or data in memory. Reads private data.
 

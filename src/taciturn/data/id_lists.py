@@ -4,7 +4,6 @@ Under a unit that protects the existence of ratings, the set of users and items 
 the ratings. The lists come from another source, or the ids in the ratings are declared public.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,12 +12,12 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal.forks import check_fork
-from taciturn.data.ratings import Ratings, compress_sorted
+from taciturn._internal.ids import Ids, id_series
+from taciturn.data.ratings import Ratings, check_ratings, compress_sorted
 from taciturn.errors import InvalidDocument
 from taciturn.tables.names import ITEM, USER
 from taciturn.tables.whole import id_column, read_table
 
-Ids = Sequence[int] | Sequence[str] | pl.Series
 Places = npt.NDArray[np.int32]
 
 
@@ -54,6 +53,7 @@ def with_id_lists(
     list; the message does not name the id, which is private.
     """
     check_fork()
+    check_ratings(ratings)
     user_ids, user_places = _placed(ratings.user_ids, users, "user")
     item_ids, item_places = _placed(ratings.item_ids, items, "item")
     rows, columns = user_places[ratings.rows()], item_places[ratings.by_user.columns]
@@ -84,15 +84,14 @@ def _placed(own: pl.Series, given: Ids | None, role: str) -> tuple[pl.Series, Pl
     """All ids, sorted, and the positions of the ratings' own ids among them."""
     if given is None:
         return own, np.arange(len(own), dtype=np.int32)
-    try:
-        listed = pl.Series(given)
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        raise InvalidDocument(f"the ids in the {role} list must be whole numbers or text") from None
+    listed = id_series(given)
     if not (listed.dtype.is_integer() or listed.dtype == pl.String) or len(listed) == 0:
         raise InvalidDocument(f"the {role} list must contain ids, all whole numbers or all text")
+    # A number that does not fit into 64 bits becomes null.
+    listed = listed.cast(pl.Int64 if listed.dtype.is_integer() else pl.String, strict=False)
     if listed.has_nulls() or listed.n_unique() != len(listed):
         raise InvalidDocument(f"the {role} list contains missing or duplicate ids")
-    listed = listed.cast(pl.Int64 if listed.dtype.is_integer() else pl.String).sort()
+    listed = listed.sort()
     # An id that cannot be converted to the type of the list is not in it; 007 does not match 7.
     wanted = own.cast(listed.dtype, strict=False)
     if own.dtype == pl.String:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from taciturn._internal import validate
 from taciturn.errors import InvalidParameter
@@ -37,6 +37,18 @@ class Outside(StrEnum):
     ERROR = "error"
     CLIP = "clip"
     DROP = "drop"
+
+
+class ReadingKeywords(TypedDict, total=False):
+    """Reading options that `taciturn.load` takes by name; see `ReadingOptions`."""
+
+    separator: str | None
+    header: bool | None
+    duplicates: Duplicates | Literal["error", "last", "mean"]
+    missing: Missing | Literal["error", "drop"]
+    outside: Outside | Literal["error", "clip", "drop"]
+    item_id_type: IdType | Literal["text", "int"] | None
+    max_expansion: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +100,11 @@ class ReadingOptions:
             "missing": validate.choice("missing", self.missing, Missing),
             "outside": validate.choice("outside", self.outside, Outside),
         }
+        validate.flag("timestamps", self.timestamps)
+        if self.header is not None:
+            validate.flag("header", self.header)
+        if self.separator is not None:
+            validate.instance("separator", self.separator, str, "such as ;")
         if self.item_id_type is not None:
             checked["item_id_type"] = validate.choice("item_id_type", self.item_id_type, IdType)
         if self.max_expansion is not None:
@@ -118,13 +135,17 @@ class ReadingOptions:
 
 def _scale(scale: object) -> Scale | None:
     if not isinstance(scale, Scale | str | None):
-        raise InvalidParameter(f"scale must be a Scale or text such as 1:5, got {scale!r}")
+        raise InvalidParameter(
+            f"scale must be a Scale or text such as 1:5, got {validate.shown(scale)}"
+        )
     return Scale.parse(scale) if isinstance(scale, str) else scale
 
 
 def _columns(columns: object) -> dict[str, str] | None:
     """Column names by role, from a dict or from text such as user=NAME,item=NAME,rating=NAME."""
-    if isinstance(columns, dict | None):
+    if columns is None:
+        return None
+    if isinstance(columns, dict) and all(isinstance(name, str) for name in columns.values()):
         return columns
     if not isinstance(columns, str):
         raise InvalidParameter("columns must map roles to column names, such as {'user': 'reader'}")

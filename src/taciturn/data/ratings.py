@@ -17,8 +17,10 @@ import polars as pl
 
 from taciturn import _core
 from taciturn._internal import parallel, validate
+from taciturn._internal.arrays import checked
 from taciturn._internal.forks import check_fork
-from taciturn._internal.ids import match_rows
+from taciturn._internal.html import summary
+from taciturn._internal.ids import id_series, match_rows
 from taciturn.data.pattern import Axis, Pattern, RatingPattern
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
@@ -121,6 +123,14 @@ class Ratings:
     preparation: Preparation = Preparation()
 
     def __post_init__(self) -> None:
+        hint = "build ratings with taciturn.load"
+        for name in ("user_ids", "item_ids"):
+            validate.instance(name, getattr(self, name), pl.Series, hint)
+        validate.instance("scale", self.scale, Scale, hint)
+        validate.instance("by_user", self.by_user, Csr, hint)
+        validate.instance("preparation", self.preparation, Preparation, hint)
+        if self.timestamps is not None:
+            checked("timestamps", self.timestamps, "i")
         if self.by_user.starts.size != len(self.user_ids) + 1:
             raise InvalidParameter("by_user must have one row for each user")
         object.__setattr__(self, "by_item", self.by_user.transposed(len(self.item_ids)))
@@ -144,6 +154,20 @@ class Ratings:
         # Counts are private under some units, so only the scale is shown.
         return f"Ratings(scale={self.scale})"
 
+    def _repr_html_(self) -> str:
+        kinds = [
+            "whole numbers" if ids.dtype.is_integer() else "text"
+            for ids in (self.user_ids, self.item_ids)
+        ]
+        facts = [
+            ("scale", str(self.scale)),
+            ("user ids", kinds[0]),
+            ("item ids", kinds[1]),
+            ("timestamps", "not read" if self.timestamps is None else "read"),
+        ]
+        private = "Private. Counts are not shown, since some privacy units protect them."
+        return summary("Ratings", facts, [private, *self.preparation.notes()])
+
     @property
     def nbytes(self) -> int:
         """Memory used by the ratings in bytes, without ids."""
@@ -160,6 +184,7 @@ class Ratings:
 
     def along(self, axis: Axis) -> Csr:
         """The ratings with one row for each user or each item."""
+        validate.instance("axis", axis, Axis, "Axis.USERS or Axis.ITEMS")
         return self.by_user if axis is Axis.USERS else self.by_item
 
     def values(self) -> npt.NDArray[np.float32]:
@@ -173,6 +198,12 @@ class Ratings:
 
     def place(self, user: int, item: int) -> int:
         """Position of a rating in the order of `by_user`. Raises if the pair is not rated."""
+        for name, number, count in zip(("user", "item"), (user, item), self.shape, strict=True):
+            if isinstance(number, bool) or not isinstance(number, int | np.integer):
+                given = validate.shown(number)
+                raise InvalidParameter(f"{name} must be a row number, got {given}")
+            if not 0 <= number < count:
+                raise InvalidParameter(f"{name} must be the row number of a {name}")
         begin, end = self.by_user.starts[user], self.by_user.starts[user + 1]
         row = self.by_user.columns[begin:end]
         found = int(np.searchsorted(row, item))
@@ -182,7 +213,7 @@ class Ratings:
 
     def select(self, keep: npt.NDArray[np.bool_]) -> "Ratings":
         """Ratings selected by a boolean array in the order of `by_user`; keeps users and items."""
-        if keep.shape != (len(self),) or keep.dtype != np.bool_:
+        if checked("keep", keep, "b").shape != (len(self),):
             raise InvalidParameter("keep must have one boolean for each rating")
         selected = np.concatenate([[0], np.cumsum(keep, dtype=np.int64)])
         by_user = Csr(
@@ -199,6 +230,11 @@ class Ratings:
 
     def replaced(self, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> "Ratings":
         """The same pairs with new values at some positions in the order of `by_user`."""
+        checked("places", places, "i")
+        if checked("values", values, "f").shape != places.shape:
+            raise InvalidParameter("values must have one value for each place")
+        if places.size and not (places.min() >= 0 and places.max() < len(self)):
+            raise InvalidParameter("places must be positions of ratings")
         codes = self.by_user.codes.copy()
         codes[places], outside = self.scale.encode(np.asarray(values, dtype=np.float64))
         if outside.any():
@@ -224,7 +260,7 @@ class Ratings:
 
     def pairs_of(self, users: pl.Series) -> pl.DataFrame:
         """Rated pairs of some users, with the columns user_id and item_id. Private."""
-        rows = match_rows(users, self.user_ids)
+        rows = match_rows(id_series(users), self.user_ids)
         rows = np.unique(rows[rows >= 0])
         starts, counts = self.by_user.starts[rows], np.diff(self.by_user.starts)[rows]
         before = np.cumsum(counts) - counts

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
-from taciturn.data.ratings import Ratings
+from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter
 
 Split = tuple[Ratings, Ratings]
@@ -23,11 +23,13 @@ _PIECE = 2**20
 
 def random_split(ratings: Ratings, fraction: float, seed: int = 0) -> Split:
     """Training and test ratings; each is a test rating with probability `fraction`."""
+    check_ratings(ratings)
     return _divide(ratings, _uniform(ratings, seed) < _fraction(fraction))
 
 
 def stratified_split(ratings: Ratings, fraction: float, seed: int = 0) -> Split:
     """Training and test ratings; the test part has this fraction of each user's, rounded down."""
+    check_ratings(ratings)
     order, rank = _by_user(ratings, _uniform(ratings, seed))
     counts = np.diff(ratings.by_user.starts)
     # 0.29 of 100 must be 29, although the floating-point product is slightly less.
@@ -42,6 +44,7 @@ def leave_last_out(ratings: Ratings, count: int = 1) -> Split:
 
     All ratings of a user with at most `count` ratings are training ratings.
     """
+    check_ratings(ratings)
     count = validate.positive_integer(
         "count", count, "it is the number of held-out ratings of each user"
     )
@@ -59,6 +62,7 @@ def leave_last_out(ratings: Ratings, count: int = 1) -> Split:
 
 def k_fold(ratings: Ratings, folds: int, seed: int = 0) -> Iterator[Split]:
     """`folds` splits; each rating is a test rating in exactly one of them."""
+    check_ratings(ratings)
     folds = validate.positive_integer("folds", folds, "5 and 10 are common")
     if folds < 2:
         raise InvalidParameter(f"folds must be at least 2, got {folds}")
@@ -74,7 +78,9 @@ def _fraction(fraction: float) -> float:
 def _uniform(ratings: Ratings, seed: int) -> npt.NDArray[np.float64]:
     """Uniform number for each rating that depends only on the seed and the ids of the pair."""
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**64:
-        raise InvalidParameter(f"seed must be a whole number from 0 to 2^64 − 1, got {seed!r}")
+        raise InvalidParameter(
+            f"seed must be a whole number from 0 to 2^64 − 1, got {validate.shown(seed)}"
+        )
     users = _keys(ratings.user_ids, seed, b"user")
     items = _keys(ratings.item_ids, seed, b"item")
     uniform = np.empty(len(ratings))

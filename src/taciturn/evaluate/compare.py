@@ -5,6 +5,7 @@ each seed. All solvers are compared at the same exact ε. Results are exact, com
 data, and owner-only.
 """
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,11 +15,12 @@ from typing import Any
 
 from taciturn._internal import validate
 from taciturn._internal.cell_cache import COMPARISON, CellCache
+from taciturn._internal.progress import as_report
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
-from taciturn.accounting.units import DEFAULT_UNIT, Unit
-from taciturn.data.ratings import Ratings
+from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
+from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import Accuracy, accuracy
@@ -28,6 +30,8 @@ from taciturn.solvers.solver import Solver
 
 DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
 EPSILONS = (0.5, 1.0, 2.0)
+
+_logger = logging.getLogger(__name__)
 
 VERSION = 3
 """Version of the computation in a cell. Cached results of other versions are ignored."""
@@ -61,7 +65,7 @@ class Plan:
     """
 
     solvers: tuple[str, ...] = DEFAULT
-    units: tuple[Unit, ...] = (DEFAULT_UNIT,)
+    units: tuple[UnitName, ...] = (DEFAULT_UNIT,)
     epsilons: tuple[float, ...] = EPSILONS
     delta: float = 1e-5
     seeds: int = 3
@@ -69,21 +73,30 @@ class Plan:
     holdout: float = 0.1
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.solvers if name not in CATALOG]
-        if unknown or not self.solvers:
-            raise InvalidParameter(
-                f"solvers must be from {', '.join(CATALOG)}, got {', '.join(unknown) or 'none'}"
-            )
+        for name, hint in (
+            ("solvers", "such as ('als', 'bias')"),
+            ("units", "such as ('rating',)"),
+            ("epsilons", "such as (1, 2)"),
+        ):
+            object.__setattr__(self, name, validate.several(name, getattr(self, name), hint))
+        for solver in self.solvers:
+            if not (isinstance(solver, str) and solver in CATALOG):
+                known = ", ".join(CATALOG)
+                raise InvalidParameter(
+                    f"solvers must be from {known}, got {validate.shown(solver)}"
+                )
+        if not self.solvers:
+            raise InvalidParameter("solvers must name at least one solver")
         if len(set(self.solvers)) < len(self.solvers):
             raise InvalidParameter("--solvers names a solver twice; name each once")
         units = tuple(validate.choice("units", unit, Unit) for unit in self.units)
         object.__setattr__(self, "units", units)
         if not units or len(set(units)) < len(units):
             raise InvalidParameter("--units must name at least one unit, and none twice")
-        if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
-            raise InvalidParameter("--epsilons must have at least one value, and none twice")
         for epsilon in self.epsilons:
             Budget.from_epsilon(epsilon, self.delta)
+        if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
+            raise InvalidParameter("--epsilons must have at least one value, and none twice")
         validate.positive_integer("seeds", self.seeds, "3 is the default")
         Session(seed=self.first_seed)
         validate.probability("holdout", self.holdout, "0.1 holds out a tenth")
@@ -105,7 +118,9 @@ class Plan:
     def _units_of(self, name: str) -> list[Unit]:
         """Chosen units that a solver supports; `value` if it supports none of them."""
         known = CATALOG[name].units
-        return [unit for unit in self.units if unit in known] or [CATALOG[name].default_unit]
+        return [unit for unit in map(Unit, self.units) if unit in known] or [
+            CATALOG[name].default_unit
+        ]
 
     @property
     def value_only(self) -> list[str]:
@@ -157,9 +172,9 @@ class Summary:
     difference: tuple[float, float | None] | None
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison:
-    """The results of all cells of a plan."""
+    """The results of all cells of a plan. Exact: owner-only."""
 
     plan: Plan
     source: str
@@ -200,6 +215,16 @@ class Comparison:
         mean, error = _mean([one.rmse - two.rmse for one, two in pairs])
         return (mean, error) if mean is not None else None
 
+    def __repr__(self) -> str:
+        from taciturn.evaluate.compare_report import as_text
+
+        return f"Comparison on {self.source}, owner-only\n{as_text(self)}"
+
+    def _repr_html_(self) -> str:
+        from taciturn.evaluate.compare_report import as_html
+
+        return as_html(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Comparison as JSON types."""
         return {
@@ -220,32 +245,51 @@ def run_comparison(
     ratings: Ratings,
     plan: Plan,
     *,
-    source: str,
-    folder: Path,
+    source: str = "ratings",
+    folder: Path | None = None,
     threads: int | None = None,
-    progress: Callable[[int, int, float], None] = lambda done, total, share: None,
+    progress: Callable[[int, int, float], None] | bool = False,
 ) -> Comparison:
     """Run all cells that are not cached in the folder. Reads private data: results are owner-only.
 
-    Results are cached in the subfolder `cells`, by a key of all their inputs, including the
-    ratings.
+    Parameters
+    ----------
+    ratings, plan
+        Ratings, and what to compare on them.
+    source
+        Name of the ratings in the title of a report.
+    folder
+        Folder in which finished runs are kept, in the subfolder `cells`, by a key of all their
+        inputs, including the ratings. Default: they are not kept.
+    threads
+        Number of threads; does not affect the result. Default: one for each processor.
+    progress
+        True to draw a bar on stderr, or a function of the runs done, in total, and the fraction of
+        the work done.
     """
-    cache = CellCache(folder / COMPARISON, is_private=True)
+    check_ratings(ratings)
+    validate.instance("plan", plan, Plan, "build one, such as Plan(solvers=('als', 'bias'))")
+    validate.text("source", source, "it is the name of the ratings")
+    report, cache = _reported(progress), None
+    if folder is not None:
+        cache = CellCache(validate.path("folder", folder) / COMPARISON, is_private=True)
     digest = ratings.digest()
     split: tuple[int, Ratings, Ratings] | None = None
     facts = {cell: _facts(cell, plan, digest) for cell in plan.cells}
-    found = {cell: cache.get(each, _measured) for cell, each in facts.items()}
+    found = {cell: cache.get(each, _measured) if cache else None for cell, each in facts.items()}
     missing = [cell for cell, cached in found.items() if cached is None]
     done = len(found) - len(missing)
     for number, cell in enumerate(missing):
-        progress(done + number, len(found), number / len(missing))
+        report(done + number, len(found), number / len(missing))
+        _logger.info("run %d of %d: %s", done + number + 1, len(found), _described(cell))
         if split is None or split[0] != cell.seed:
             split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
         fit, status = _fit(cell, plan, split[1], threads)
         measured = accuracy(fit, split[1], split[2], threads)
-        cache.put(facts[cell], asdict(cell) | asdict(measured) | {"status": status})
+        if cache is not None:
+            cache.put(facts[cell], asdict(cell) | asdict(measured) | {"status": status})
         found[cell] = measured, status
-    progress(len(found), len(found), 1.0)
+    report(len(found), len(found), 1.0)
     known = {cell: each for cell, each in found.items() if each is not None}
     return Comparison(
         plan=plan,
@@ -253,6 +297,23 @@ def run_comparison(
         results={cell: each[0] for cell, each in known.items()},
         statuses={(cell.solver, cell.unit): each[1] for cell, each in known.items()},
     )
+
+
+def _described(cell: Cell) -> str:
+    """Cell in words, for the log."""
+    budget = "" if cell.epsilon is None else f" at ε = {cell.epsilon:g}"
+    unit = "" if cell.unit is None else f" under unit {cell.unit}"
+    return f"{cell.solver}{unit}{budget}, seed {cell.seed}"
+
+
+def _reported(
+    progress: Callable[[int, int, float], None] | bool,
+) -> Callable[[int, int, float], None]:
+    """Function that reports progress."""
+    if not isinstance(progress, bool) and callable(progress):
+        return progress
+    bar = as_report(progress, "runs")
+    return lambda done, total, share: bar(done, total)
 
 
 def _configured(cell: Cell, plan: Plan) -> tuple[Solver, Budget | None]:

@@ -1,5 +1,6 @@
 """Reports of a comparison: table, plot, JSON and a self-contained page. All owner-only."""
 
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,23 @@ def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
 def rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """Rows of the table as text, starting with the header."""
     return [_HEAD, *(_row(summary) for summary in comparison.summaries())]
+
+
+def as_text(comparison: Comparison) -> str:
+    """Table as aligned lines of text."""
+    lines = rows(comparison)
+    widths = [max(len(row[place]) for row in lines) for place in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in lines
+    )
+
+
+def as_html(comparison: Comparison) -> str:
+    """Table with its title and note, for a notebook."""
+    head, *body = rows(comparison)
+    title = escape(f"Comparison on {comparison.source}")
+    return f"<div><strong>{title}</strong>{table(head, body)}<p>{escape(OWNER)}</p></div>"
 
 
 def _row(summary: Summary) -> tuple[str, ...]:

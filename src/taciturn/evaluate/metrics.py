@@ -9,9 +9,9 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from taciturn._internal import parallel
+from taciturn._internal import parallel, validate
 from taciturn._internal.ids import match_rows
-from taciturn.data.ratings import Ratings
+from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter, UnknownIds
 from taciturn.evaluate.matching import Matched, Model, match
 from taciturn.model.top_k import ItemIndex
@@ -88,6 +88,11 @@ def coverage(model: Model, ratings: Ratings, shares: Sequence[float]) -> list[fl
     `shares` are the nominal coverages. Intervals follow from the standard deviations of
     predictions, so all rated users and items must be in the model. Reads private data: owner-only.
     """
+    hint = "such as [0.5, 0.9]"
+    shares = [
+        validate.probability("each of the shares", share, hint)
+        for share in validate.several("shares", shares, hint)
+    ]
     matched = match(model, ratings)
     if matched.unknown_users or matched.unknown_items:
         raise InvalidParameter(
@@ -133,6 +138,7 @@ def accuracy(model: Model, train: Ratings, test: Ratings, threads: int | None = 
     Both sets of ratings are matched to the model by id. Items without training ratings are in the
     least popular group.
     """
+    check_ratings(train, "train")
     matched = match(model, test)
     errors = matched.errors(test)
     groups = _popularity(train, test)[test.by_user.columns]

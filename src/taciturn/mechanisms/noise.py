@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.poly1305 import Poly1305
 
 from taciturn import _core
+from taciturn._internal import validate
 from taciturn.accounting.events import Noise
 from taciturn.errors import InvalidParameter, NoiseReuse
 
@@ -180,7 +181,10 @@ class InsecureTestNoise(NoiseSource):
     _kind = Noise.TEST
 
     def __init__(self, seed: int) -> None:
-        self._begin(hashlib.sha256(b"taciturn insecure test noise %d" % seed).digest())
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise InvalidParameter(f"seed must be a whole number, got {validate.shown(seed)}")
+        name = f"taciturn insecure test noise {seed}".encode()
+        self._begin(hashlib.sha256(name).digest())
 
 
 SOURCES: tuple[type[NoiseSource], ...] = (SecureNoise, InsecureTestNoise)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
+from taciturn._internal.arrays import checked
 from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn, assumed_prior, known_ratings, solve_profile
@@ -68,6 +69,10 @@ class FactorModel:
                 f"user profiles have {widths[0]} factors and item profiles {widths[1]}; both must "
                 "come from the same training"
             )
+
+    def __repr__(self) -> str:
+        # Without the number of users, which is private in a model with private profiles.
+        return f"FactorModel(scale={self.scale}, {self.factor_count} factors)"
 
     @property
     def user_profiles(self) -> Profiles:
@@ -158,7 +163,8 @@ class FactorModel:
         Used to serve a profile from `fold_in`. The copy is as private as that profile.
         """
         dtype, width = self.item_profiles.factors.dtype, self.factor_count
-        profile = np.asarray(factors, dtype=dtype)
+        given = np.asarray(factors) if isinstance(factors, list | tuple) else factors
+        profile = checked("factors", given, "f").astype(dtype)
         bias = validate.finite("bias", bias, "it is a number")
         if profile.shape != (width,) or not np.isfinite(profile).all():
             raise InvalidParameter(f"a profile of this model must have {width} finite numbers")
@@ -245,6 +251,7 @@ def _known_rows(ids: Id | Ids, profiles: Profiles, role: str, hint: str) -> npt.
 
 def _check_rows(rows: Rows, profiles: Profiles, role: str) -> None:
     """Raise unless row numbers are in range; NumPy would count negative ones from the end."""
+    checked(f"{role} rows", rows, "i")
     if rows.size and not (rows.min() >= 0 and rows.max() < len(profiles)):
         raise InvalidParameter(f"{role} rows must be row numbers of the {role} profiles")
 

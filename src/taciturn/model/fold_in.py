@@ -14,7 +14,7 @@ from taciturn.model.profiles import Floats, Prior, Profiles
 from taciturn.scale import Scale
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FoldedIn:
     """A user's bias and factors. Private to the user: an exact function of their ratings.
 
@@ -24,6 +24,9 @@ class FoldedIn:
     bias: float
     factors: npt.NDArray[np.float32]
     unknown_items: tuple[Id, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"FoldedIn({len(self.factors)} factors, private to the user)"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

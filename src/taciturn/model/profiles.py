@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from taciturn._internal import validate
+from taciturn._internal.arrays import checked
 from taciturn.errors import InvalidParameter
 
 Floats = npt.NDArray[Any]
@@ -37,9 +39,13 @@ class Profiles:
     variances: Floats | None = None
 
     def __post_init__(self) -> None:
-        count = len(self.ids)
-        if self.factors.ndim != 2:
-            raise InvalidParameter("factors must be a matrix with one row for each id")
+        count = len(validate.instance("ids", self.ids, pl.Series, "pass one id for each row"))
+        checked("biases", self.biases, "f")
+        checked("factors", self.factors, "f", 2)
+        if self.bias_variances is not None:
+            checked("bias_variances", self.bias_variances, "f")
+        if self.variances is not None:
+            checked("variances", self.variances, "f", 2)
         shapes = (
             ("biases", self.biases, (count,)),
             ("factors", self.factors, (count, self.factors.shape[1])),
@@ -53,14 +59,22 @@ class Profiles:
     @classmethod
     def from_rows(cls, ids: pl.Series, rows: npt.NDArray[np.float64]) -> "Profiles":
         """32-bit profiles from rows with the bias first, then the factors."""
-        rounded = rows.astype(np.float32)
+        rounded = checked("rows", rows, "f", 2).astype(np.float32)
+        if rounded.shape[1] == 0:
+            raise InvalidParameter("rows must have a bias in their first column")
         return cls(ids=ids, biases=rounded[:, 0], factors=rounded[:, 1:])
+
+    def __repr__(self) -> str:
+        return f"Profiles({self.factors.shape[1]} factors)"
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, rows: Rows) -> "Profiles":
         """Profiles of the given rows, in the given order."""
+        checked("rows", rows, "i")
+        if rows.size and not (rows.min() >= 0 and rows.max() < len(self)):
+            raise InvalidParameter("rows must be row numbers of the profiles")
         return Profiles(
             ids=self.ids.gather(rows),
             biases=self.biases[rows],

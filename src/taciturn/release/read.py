@@ -68,7 +68,7 @@ def followed(path: str | Path) -> Path:
     A pointer is followed before the first file is read, so that all files are of one release even
     if the pointer changes meanwhile.
     """
-    path = Path(path)
+    path = validate.path("path", path)
     try:
         return path.resolve(strict=True) if path.is_symlink() else path
     except FileNotFoundError:

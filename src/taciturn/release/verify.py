@@ -4,6 +4,7 @@ The certificate is recomputed from the ledger. The card is covered by checksums 
 wording may change between versions of Taciturn.
 """
 
+from collections.abc import Collection, Set
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ from taciturn._internal import validate
 from taciturn.accounting.certificate import Certificate, delta_warning, rounded_up
 from taciturn.accounting.ledger import Status
 from taciturn.config_file import file_digest
-from taciturn.errors import CheckFailed, TaciturnError
+from taciturn.errors import CheckFailed, InvalidParameter, TaciturnError
 from taciturn.release import bundle
 from taciturn.release.bundle import Release
 from taciturn.release.facts import Configuration
@@ -52,7 +53,7 @@ class Verdict:
 def verify_release(
     path: str | Path,
     *,
-    allowed: frozenset[Status] = frozenset({Status.PROVEN}),
+    allowed: Collection[Status | str] = frozenset({Status.PROVEN}),
     public_key: PublicKey | None = None,
     max_epsilon: float | None = None,
     max_delta: float | None = None,
@@ -82,6 +83,7 @@ def verify_release(
         Configuration file that the release must name by its SHA-256. Default: any, or none.
     """
     _check_given(max_epsilon, max_delta, population)
+    statuses = _statuses(allowed)
     earliest = None if not_before is None else validate.day("not_before", not_before)
     key = None if public_key is None else as_public_key(public_key)
     wanted = None if config is None else file_digest(config)
@@ -112,7 +114,7 @@ def verify_release(
     warnings: list[str] = []
     if release is not None:
         found: Release = release
-        check("status", lambda: _check_status(found, allowed))
+        check("status", lambda: _check_status(found, statuses))
         if max_epsilon is not None or max_delta is not None:
             check("limits", lambda: _check_limits(found.certificate, max_epsilon, max_delta))
         warnings += _delta_warnings(found, population)
@@ -128,6 +130,14 @@ def verify_release(
         is_signed=bundle.SIGNATURE in files,
         warnings=tuple(warnings),
     )
+
+
+def _statuses(allowed: object) -> frozenset[Status]:
+    """Accepted statuses; raises unless they are a set of statuses or their names."""
+    if not isinstance(allowed, Set | list | tuple):
+        given = validate.shown(allowed)
+        raise InvalidParameter(f"allowed must be a set such as {{'proven'}}, got {given}")
+    return frozenset(validate.choice("allowed", status, Status) for status in allowed)
 
 
 def _check_given(

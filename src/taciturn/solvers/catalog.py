@@ -180,7 +180,7 @@ CATALOG: dict[str, Entry] = {
 }
 
 
-def make_solver(name: str, *, unit: Unit | str | None = None, **options: Any) -> Any:
+def make_solver(name: str, /, *, unit: Unit | str | None = None, **options: Any) -> Any:
     """Solver with this name and these settings; a setting that is None has its default.
 
     `unit` is the privacy unit. Default: `rating`, or `value` if the solver supports no other.

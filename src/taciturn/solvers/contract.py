@@ -7,7 +7,7 @@ only code that passes its queries to a gate.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar, overload
 
@@ -17,6 +17,7 @@ import polars as pl
 from taciturn._internal import parallel
 from taciturn._internal.ids import Id, Ids
 from taciturn._internal.interchange import Pandas
+from taciturn._internal.progress import Progress, Report, as_report
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit, UnitName
@@ -38,10 +39,6 @@ State = TypeVar("State")
 """State of an algorithm between steps: a frozen dataclass of arrays, floats and such classes."""
 
 
-def silent(done: int, total: int) -> None:
-    """Callback that shows no progress."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Session:
     """Runtime settings. Only the seeds and the noise source, or its folder, affect the result.
@@ -61,23 +58,30 @@ class Session:
     folder
         Keeps ledger, noise key and checkpoints on disk. Use it instead of `noise`.
     progress
-        Called with the number of finished steps and the total; never with a private value.
+        True to draw a bar on stderr, or a function of the number of finished steps and the total.
+        Neither shows a private value.
     """
 
     seed: int = 0
-    user_seed: int | None = None
+    user_seed: int | None = field(default=None, repr=False)
     threads: int | None = None
     noise: NoiseSource | None = None
     folder: RunFolder | None = None
-    progress: Callable[[int, int], None] = silent
+    progress: Progress = False
 
     def __post_init__(self) -> None:
+        as_report(self.progress, "training")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise InvalidParameter("seed must be a whole number")
         if not 0 <= self.seed < SEED_MAX:
             raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
         if self.folder is not None and type(self.folder) is not RunFolder:
             raise InvalidParameter("folder must be a RunFolder; create one with RunFolder.create")
+
+    @property
+    def report(self) -> Report:
+        """Function that reports progress."""
+        return as_report(self.progress, "training")
 
     @property
     def seeds(self) -> "Seeds":
@@ -94,7 +98,7 @@ class Seeds:
     """Seeds of the initial profiles; see `Session`. The noise is independent of both."""
 
     seed: int = 0
-    user_seed: int | None = None
+    user_seed: int | None = field(default=None, repr=False)
 
     def starts(self) -> tuple[np.random.Generator, np.random.Generator]:
         """Generators of the initial profiles of items and of users."""

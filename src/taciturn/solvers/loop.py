@@ -4,6 +4,7 @@ Recording, noise, checkpoints, progress and plans are implemented here for all a
 `Training` runs to the end or step by step, so audits and the reproduction of the paper use it too.
 """
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
@@ -25,6 +26,8 @@ from taciturn.solvers.contract import (
     Session,
     State,
 )
+
+_logger = logging.getLogger(__name__)
 
 CHECKPOINT_SECONDS = 10.0
 """Time between checkpoints of a run with a folder."""
@@ -109,7 +112,7 @@ class Training(Generic[State]):
     def steps(self) -> Iterator[FinishedStep[State]]:
         """Remaining steps, one at a time."""
         algorithm, total = self._algorithm, len(self._schedule)
-        progress = self._session.progress
+        progress = self._session.report
         try:
             while self._steps_done < total:
                 if self._steps_done > 0 and algorithm.is_settled(self.state):
@@ -123,6 +126,7 @@ class Training(Generic[State]):
                 self.state, self._steps_done, self._events_done = after, number + 1, reached
                 if monotonic() - self._saved_at > CHECKPOINT_SECONDS:
                     self._save()
+                _logger.debug("step %d of %d is done", self._steps_done, total)
                 yield FinishedStep(step=number, before=before, after=after, released=released)
         except KeyboardInterrupt:
             self._save()

@@ -1,7 +1,9 @@
 """Base class of all solvers, with `fit` and `plan`."""
 
+import logging
 import numbers
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, ClassVar
 
@@ -12,9 +14,10 @@ from taciturn.accounting.events import Event
 from taciturn.accounting.ledger import Status
 from taciturn.accounting.units import Unit, UnitName
 from taciturn.data.ratings import Ratings, check_ratings
-from taciturn.errors import InvalidParameter
+from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.queries.executor import LocalExecutor
 from taciturn.queries.per_user import check_users
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import (
     PLAIN,
     Algorithm,
@@ -24,6 +27,8 @@ from taciturn.solvers.contract import (
     ids_from_ratings,
 )
 from taciturn.solvers.loop import Training, planned_events
+
+_logger = logging.getLogger(__name__)
 
 DELTA = 1e-5
 """δ at which the guarantee of a training without a budget is stated."""
@@ -78,6 +83,23 @@ class Solver(ABC):
         settings = asdict(self)  # type: ignore[call-overload]
         return {name: _plain(value) for name, value in settings.items()}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Name and settings as JSON types, for `Solver.from_dict`."""
+        return {"solver": self.name, "settings": self.settings}
+
+    @staticmethod
+    def from_dict(document: object) -> "Solver":
+        """Solver that `to_dict` wrote; settings that are missing have their defaults."""
+        if not (isinstance(document, dict) and document.keys() == {"solver", "settings"}):
+            raise InvalidDocument("a solver must be an object with the fields solver and settings")
+        name, settings = document["solver"], document["settings"]
+        if not (isinstance(name, str) and isinstance(settings, Mapping)):
+            raise InvalidDocument("the solver must be a name and its settings must be an object")
+        if not all(isinstance(each, str) for each in settings):
+            raise InvalidDocument("the names of settings must be text")
+        solver: Solver = make_solver(name, **settings)
+        return solver
+
     @abstractmethod
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
@@ -128,8 +150,11 @@ class Solver(ABC):
             PublicFacts.of(ratings, self.unit), budget, threads=session.threads
         )
         training = Training(algorithm, LocalExecutor(ratings, session.threads), session)
+        steps = len(algorithm.schedule)
+        _logger.info("training %s under unit %s in %d steps", self.name, self.unit, steps)
         state = training.run()
         model, ledger = algorithm.model(state), training.finish()
+        _logger.info("trained %s; the status of its ledger is %s", self.name, ledger.status)
         # Computed last, from ratings: no release can depend on it.
         owner_only = algorithm.owner_only(state, ratings)
         return Fit(

@@ -1,5 +1,6 @@
 """Checks before a training starts and before its release is written."""
 
+from taciturn._internal import validate
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
@@ -9,11 +10,13 @@ from taciturn.solvers.catalog import check_configuration
 from taciturn.solvers.solver import Solver, check_budget, check_solver
 
 
-def check_arguments(ratings: object, solver: Solver, budget: object) -> None:
-    """Raise unless these are ratings, a solver whose settings are complete, and a budget."""
+def check_arguments(ratings: object, solver: Solver, budget: object, **flags: object) -> None:
+    """Raise unless these are ratings, a solver with valid settings, a budget, and true or false."""
     check_ratings(ratings)
     check_solver(solver)
     check_budget(budget)
+    for name, value in flags.items():
+        validate.flag(name, value)
     check_configuration(solver.name, solver.settings)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taciturn._internal.files import check_absent
+from taciturn._internal.progress import silent
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import delta_warning
 from taciturn.accounting.units import DEFAULT_UNIT, Unit
@@ -17,7 +18,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.size import size_for_factors
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import CATALOG, make_solver, solvers_of_all_units
-from taciturn.solvers.contract import PublicFacts, ids_from_ratings, silent
+from taciturn.solvers.contract import PublicFacts, ids_from_ratings
 from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import Outputs, users_in_release
 from taciturn.training.preview import Preview, preview

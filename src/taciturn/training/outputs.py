@@ -59,6 +59,16 @@ class Outputs:
     configuration: Configuration | None = None
     about: About = field(default_factory=About)
 
+    def __post_init__(self) -> None:
+        validate.path("release", self.release)
+        for name in ("pseudonyms", "pseudonyms_in", "private_items", "sign", "latest"):
+            if getattr(self, name) is not None:
+                validate.path(name, getattr(self, name))
+        if self.users_out is not None:
+            validate.choice("users_out", self.users_out, UsersOut)
+        if self.configuration is not None:
+            validate.instance("configuration", self.configuration, Configuration, "or None")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Targets:

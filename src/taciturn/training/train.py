@@ -1,12 +1,13 @@
 """Training by a data owner: from ratings to a release with its certificate."""
 
-from collections.abc import Callable
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 from taciturn._internal import validate
 from taciturn._internal.files import check_absent
+from taciturn._internal.progress import Progress
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.data.ratings import Ratings
@@ -16,15 +17,17 @@ from taciturn.release.about import About
 from taciturn.release.read import read_own_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.als.solver import AlsSolver
-from taciturn.solvers.contract import Fit, Session, silent
+from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.solver import DELTA, Solver
 from taciturn.training.checks import check_arguments, check_pattern, check_within
 from taciturn.training.outputs import Outputs, Targets, make_targets
 from taciturn.training.publish import finish_interrupted
 from taciturn.training.workspace import make_binding, open_workspace
 
+_logger = logging.getLogger(__name__)
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Trained:
     """Result of a training: the release, and owner-only facts.
 
@@ -43,6 +46,10 @@ class Trained:
     rmse_train: float | None = None
     rmse_test: float | None = None
 
+    def __repr__(self) -> str:
+        # Times and errors are owner-only.
+        return f"Trained(release={str(self.release)!r}, certificate={self.certificate!r})"
+
 
 def train(
     ratings: Ratings,
@@ -55,7 +62,7 @@ def train(
     threads: int | None = None,
     resume: bool = False,
     pattern_is_public: bool = False,
-    progress: Callable[[int, int], None] = silent,
+    progress: Progress = False,
 ) -> Trained:
     """Train and write a release. Reads private data; only the release may be published.
 
@@ -78,13 +85,13 @@ def train(
     pattern_is_public
         Declare the rating pattern public even though it depends on rating values (unit `value`).
     progress
-        Called with the iterations done and in total.
+        True to draw a bar on stderr, or a function of the steps done and in total.
     """
     start = perf_counter()
     solver = AlsSolver() if solver is None else solver
-    check_arguments(ratings, solver, budget)
+    check_arguments(ratings, solver, budget, resume=resume, pattern_is_public=pattern_is_public)
     check_pattern(ratings, solver, pattern_is_public)
-    Session(seed=seed)  # raises before anything is created
+    Session(seed=seed, threads=threads, progress=progress)  # raises before anything is created
     outputs = output if isinstance(output, Outputs) else Outputs(release=output)
     targets = make_targets(outputs, solver)
     test = None
@@ -114,6 +121,7 @@ def train(
         certificate = Certificate.from_ledger(fit.ledger, solver.stated_delta(budget))
         check_within(certificate, budget)
         workspace.publish(fit, certificate)
+    _logger.info("wrote the release %s", targets.release)
     return Trained(
         fit=fit,
         certificate=certificate,
