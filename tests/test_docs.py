@@ -35,7 +35,10 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+TUTORIALS = [
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
+    ROOT / "docs" / "how-to" / "notebook.md",
+]
 CONSOLE = [
     pytest.param(body, id=f"{page.stem}-{number}")
     for page in PAGES

@@ -21,9 +21,26 @@ def load(
 ) -> "Ratings":
     """Load ratings from a named set, a file or data in memory. Reads private data.
 
-    A named set (ml-1m, netflix:paper, synthetic:100k, …) has its own scale and is downloaded if
-    necessary. For any other source, declare the scale. `options` are the remaining fields of
-    `ReadingOptions`.
+    Parameters
+    ----------
+    source
+        Named set (ml-1m, netflix:paper, synthetic:100k, …), which is downloaded if necessary; a
+        path; a table of pandas, polars or Arrow; a sparse matrix; or arrays of users, items and
+        ratings.
+    scale
+        Declared scale, such as "1:5" or "0.5:5:0.5" with its step. Only a named set has its own.
+    columns
+        Column names by role, {"user": …, "item": …, …}, where they are not recognised.
+    timestamps
+        Whether to keep timestamps.
+    progress
+        Called with the number of bytes downloaded so far and in total.
+    licence
+        Called with the licence text of a named set the first time it is used.
+    options
+        `separator` and `header` of a text file; `duplicates`, `missing` and `outside`: what to do
+        with repeated, missing and out-of-scale ratings; `item_id_type` and `max_expansion`. They
+        are the options of the same names on the command line.
     """
     from taciturn.data.options import ReadingOptions
 
