@@ -211,10 +211,10 @@ def test_private_profiles_are_in_the_owner_model_only() -> None:
     assert 1 <= fit.owner_model.predict_rows(np.array([0]), np.array([0]))[0] <= 5
 
 
-def test_the_repr_of_a_model_has_no_numbers() -> None:
-    model = factor_model()
-    for each in (model, model.user_profiles):
-        assert repr(each).startswith(f"<{type(each).__module__}.{type(each).__name__} object at")
+def test_the_repr_of_a_model_has_no_counts_and_no_profiles() -> None:
+    model = factor_model(width=4)
+    assert repr(model) == f"FactorModel(scale={model.scale}, 4 factors)"
+    assert repr(model.user_profiles) == "Profiles(4 factors)"
 
 
 def test_the_model_needs_no_compiled_core() -> None:

@@ -163,11 +163,12 @@ class FactorModel:
         Used to serve a profile from `fold_in`. The copy is as private as that profile.
         """
         dtype, width = self.item_profiles.factors.dtype, self.factor_count
-        given = np.asarray(factors) if isinstance(factors, list | tuple) else factors
-        profile = checked("factors", given, "f").astype(dtype)
+        given = np.asarray(factors) if isinstance(factors, list | tuple | np.ndarray) else None
         bias = validate.finite("bias", bias, "it is a number")
-        if profile.shape != (width,) or not np.isfinite(profile).all():
+        is_profile = given is not None and given.shape == (width,) and given.dtype.kind in "fiu"
+        if given is None or not is_profile or not np.isfinite(given).all():
             raise InvalidParameter(f"a profile of this model must have {width} finite numbers")
+        profile = given.astype(dtype)
         biases = np.array([bias], dtype=dtype)
         user = Profiles(ids=pl.Series([0]), biases=biases, factors=profile[None])
         return replace(self, users=user)

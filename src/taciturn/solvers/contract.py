@@ -71,6 +71,7 @@ class Session:
 
     def __post_init__(self) -> None:
         as_report(self.progress, "training")
+        parallel.thread_count(self.threads)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
             raise InvalidParameter("seed must be a whole number")
         if not 0 <= self.seed < SEED_MAX:

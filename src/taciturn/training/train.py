@@ -1,7 +1,7 @@
 """Training by a data owner: from ratings to a release with its certificate."""
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
@@ -91,7 +91,8 @@ def train(
     solver = AlsSolver() if solver is None else solver
     check_arguments(ratings, solver, budget, resume=resume, pattern_is_public=pattern_is_public)
     check_pattern(ratings, solver, pattern_is_public)
-    Session(seed=seed, threads=threads, progress=progress)  # raises before anything is created
+    # Built first: it raises before anything is created.
+    session = Session(seed=seed, threads=threads, progress=progress)
     outputs = output if isinstance(output, Outputs) else Outputs(release=output)
     targets = make_targets(outputs, solver)
     test = None
@@ -110,13 +111,7 @@ def train(
         return _finished_before(targets, certificate)
     targets.check_absent()
     with open_workspace(targets, binding, resume=resume) as workspace:
-        session = Session(
-            seed=seed,
-            user_seed=workspace.user_seed,
-            threads=threads,
-            folder=workspace.folder,
-            progress=progress,
-        )
+        session = replace(session, user_seed=workspace.user_seed, folder=workspace.folder)
         fit = solver.fit(ratings, budget, session)
         certificate = Certificate.from_ledger(fit.ledger, solver.stated_delta(budget))
         check_within(certificate, budget)
