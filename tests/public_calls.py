@@ -106,7 +106,7 @@ def functions(calls: Calls) -> None:
         threads=1,
         progress=False,
     )
-    calls.add("save", taciturn.save, fit=fit(), path=NEW, delta=1e-5)
+    calls.add("save", taciturn.save, fit=fit(), path=NEW, delta=1e-5, about=None)
     calls.add(
         "train",
         taciturn.train,
@@ -238,7 +238,10 @@ def models(calls: Calls) -> None:
     calls.add("Profiles.from_rows", taciturn.Profiles.from_rows, ids=profiles.ids, rows=table)
     calls.add("Profiles.take", profiles.take, rows=rows)
     recommender = taciturn.Recommender(fit())
-    calls.add("Recommender", taciturn.Recommender, release=fit(), items=None, threads=1)
+    calls.add(
+        "Recommender", taciturn.Recommender, release=fit(), items=None, threads=1, titles=None
+    )
+    calls.add("Recommender.title", recommender.title, item=item)
     pairs = RATINGS.to_frame()
     for name, server in (("Recommender", recommender), ("Fit", fit())):
         calls.add(f"{name}.predict", server.predict, users=user, items=item)
@@ -281,6 +284,10 @@ def data(calls: Calls) -> None:
         timestamps=None,
         preparation=Preparation(),
     )
+    about = {"name": "films", "owner": "us", "purpose": "tests", "contact": "a@b.example"}
+    calls.add("About", taciturn.About, **about)
+    calls.add("About.given", taciturn.About(**about).given)
+    calls.add("About.from_dict", taciturn.About.from_dict, document=about)
     calls.add("Ratings.along", RATINGS.along, axis=Axis.ITEMS)
     calls.add("Ratings.pairs_of", RATINGS.pairs_of, users=RATINGS.user_ids)
     calls.add("Ratings.place", RATINGS.place, user=0, item=int(table.columns[0]))
@@ -300,6 +307,7 @@ def data(calls: Calls) -> None:
         sign=None,
         latest=None,
         configuration=None,
+        about=taciturn.About(),
     )
 
 

@@ -66,6 +66,7 @@ class Outputs:
                 validate.path(name, getattr(self, name))
         if self.users_out is not None:
             validate.choice("users_out", self.users_out, UsersOut)
+        validate.instance("about", self.about, About, "build one, such as About(name='films')")
         if self.configuration is not None:
             validate.instance("configuration", self.configuration, Configuration, "or None")
 

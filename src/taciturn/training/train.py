@@ -144,6 +144,8 @@ def _finished_before(targets: Targets, certificate: Certificate) -> Trained:
 def save(fit: Fit, path: str | Path, *, delta: float = DELTA, about: About | None = None) -> Path:
     """Write the publishable part of a fit to a new folder, with its certificate at `delta`."""
     validate.instance("fit", fit, Fit, "pass the result of a solver's fit")
+    if about is not None:
+        validate.instance("about", about, About, "build one, such as About(name='films')")
     certificate = Certificate.from_ledger(fit.ledger, delta)
     users_out = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
     return write_release(fit, certificate, check_absent(path), users_out=users_out, about=about)
