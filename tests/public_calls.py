@@ -158,13 +158,13 @@ def accounting(calls: Calls) -> None:
     calls.add("PatternRelease", taciturn.PatternRelease, purpose="counts", unit="value")
     event = {name: getattr(ITEMS, name) for name in _fields(taciturn.GaussianRelease)}
     calls.add("GaussianRelease", taciturn.GaussianRelease, **event)
-    calls.add("GaussianRelease.sampler_charge", ITEMS.sampler_charge, group=1)
+    calls.add("GaussianRelease.sampler_charge", ITEMS.sampler_charge, group=1, steps=1)
     calls.add("Ledger", taciturn.Ledger, events=[ITEMS], run=None)
     calls.add("Ledger.append", taciturn.Ledger([ITEMS]).append, event=ITEMS)
     calls.add("Ledger.from_dict", taciturn.Ledger.from_dict, document=ledger().to_dict())
     calls.add("Ledger.load", taciturn.Ledger.load, path="ledger.json")
     calls.add("Ledger.save", ledger().save, path=NEW)
-    calls.add("Ledger.spend", ledger().spend, group=1)
+    calls.add("Ledger.spend", ledger().spend, group=1, steps=1)
     for name in ("ratios", "to_dict"):
         calls.add(f"Ledger.{name}", getattr(ledger(), name))
 
