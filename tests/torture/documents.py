@@ -45,7 +45,7 @@ def ledgers() -> list[Ledger]:
 class CertificateTarget(Target):
     """Certificates and ledgers in JSON: what is accepted costs at least what its events cost."""
 
-    name, share = "certificate", 80
+    name, share = "certificate", 60
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -87,7 +87,7 @@ class CertificateTarget(Target):
 class ComposeTarget(CertificateTarget):
     """`budget compose` of a mutated certificate, ledger, journal or release with another one."""
 
-    name, share = "compose", 30
+    name, share = "compose", 14
 
     def attempt(self, chance: Random) -> str:
         document = chance.choice(self.documents)
@@ -95,7 +95,7 @@ class ComposeTarget(CertificateTarget):
         other = self.folder / chance.choice(
             [name for name in RELEASES if name not in ("rating", "user")]
         )
-        if chance.randrange(8) == 0:
+        if chance.randrange(40) == 0:  # building the command takes a while
             return self.command(path, other)
         expected = squared_mu(read_document(other)["ledger"]["events"])
 

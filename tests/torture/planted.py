@@ -63,6 +63,18 @@ class Hanging(Target):
         return "refused: in time"
 
 
+class Busy(Target):
+    """Every input but the first computes for ever."""
+
+    name, share = "busy", 0
+
+    def attempt(self, chance: Random) -> str:
+        while (self.folder / "tried").exists():
+            pass
+        (self.folder / "tried").touch()
+        return "refused: in time"
+
+
 class Hungry(Target):
     """Every input takes more memory than allowed."""
 

@@ -70,7 +70,7 @@ TEXTS: dict[str, tuple[str, dict[str, Any]]] = {
 class TextTarget(Target):
     """Text files with five separators, through `load`."""
 
-    name, share = "text", 110
+    name, share = "text", 80
 
     def attempt(self, chance: Random) -> str:
         name = chance.choice(list(TEXTS))
@@ -93,7 +93,7 @@ class TextTarget(Target):
 class RowTarget(Target):
     """One row of a text file replaced: if it loads, all other rows are read as before."""
 
-    name, share = "row", 80
+    name, share = "row", 30
 
     def attempt(self, chance: Random) -> str:
         separator = chance.choice((",", "\t", "::"))
@@ -141,20 +141,20 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 class CompressedTarget(Target):
     """Compressed text: the text is mutated before it is packed, or the packed bytes are."""
 
-    name, share = "compressed", 120
+    name, share = "compressed", 100
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.packed = {kind: pack(table_text(",").encode()) for kind, pack in PACKERS.items()}
+        self.others = {kind: pack(b"a,b\n" * 9) for kind, pack in PACKERS.items()}
 
     def attempt(self, chance: Random) -> str:
         kind = chance.choice(list(PACKERS))
-        original = table_text(",")
-        packed = PACKERS[kind](original.encode())
+        original, packed = table_text(","), self.packed[kind]
         if chance.randrange(3) == 0:
             content = PACKERS[kind](mutate_lines(original, ",", chance).encode())
         else:
-            others = [
-                packed,
-                original.encode(),
-                PACKERS[chance.choice(list(PACKERS))](b"a,b\n" * 9),
-            ]
+            others = [packed, original.encode(), self.others[chance.choice(list(PACKERS))]]
             content = mutate_bytes(packed, others, chance)
         file = self.folder / f"ratings.csv.{kind}"
         file.write_bytes(content)
@@ -168,7 +168,7 @@ class CompressedTarget(Target):
 class IdListTarget(Target):
     """Public id lists of users and items, as text and as Parquet."""
 
-    name, share = "id list", 80
+    name, share = "id list", 50
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

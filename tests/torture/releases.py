@@ -36,7 +36,7 @@ ORDER = list(Status)
 class ReleaseTarget(Target):
     """Releases of which one file was mutated, removed, added or exchanged: never accepted."""
 
-    name, share = "release", 80
+    name, share = "release", 100
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -131,7 +131,7 @@ class ForgedTarget(ReleaseTarget):
     must follow from its ledger and not be better than the original.
     """
 
-    name, share = "forged release", 60
+    name, share = "forged release", 50
 
     def changed(self, original: dict[str, bytes], chance: Random) -> dict[str, bytes]:
         """Files of a forged release; its checksums are computed when it is written."""
@@ -175,7 +175,7 @@ class ForgedTarget(ReleaseTarget):
 class SignatureTarget(ReleaseTarget):
     """Signature files and public keys: only the original signature and key pass."""
 
-    name, share = "signature", 60
+    name, share = "signature", 70
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -30,10 +30,10 @@ accepted, it is checked further:
 - The ε of a certificate is never below the one that its events give, recomputed with 50 digits.
 - A training that is resumed from a changed run folder ends in the files of an undisturbed one.
 
-Workers try the inputs in batches, with {gigabytes:g} GiB of memory. One that reports nothing for
-{seconds:g} seconds, or {first:g} at the beginning of a batch, is killed, and that is a finding.
-Parquet files are read by polars, which can abort the process. A guard then prints a line that names
-the file and exits with code 2.
+Workers try the inputs in batches, with {gigabytes:g} GiB of memory. One that takes {seconds:g}
+seconds of processor time for an input, or reports nothing for {silence:g} seconds, is killed, and
+that is a finding. Parquet files are read by polars, which can abort the process. A guard then
+prints a line that names the file and exits with code 2.
 """
 
 KILLS = """## Killed trainings
@@ -83,8 +83,8 @@ def page(results: Results) -> str:
         *([f"{results['remark']}\n"] if results["remark"] else []),
         *([listing(found)] if found else []),
         INPUTS.format(
-            seconds=limits["seconds"],
-            first=limits["seconds"] + limits["building_seconds"],
+            seconds=limits["processor_seconds"],
+            silence=limits["silent_seconds"],
             gigabytes=limits["bytes"] / 2**30,
         ),
         outcome_table(results),
@@ -121,10 +121,10 @@ def outcome_table(results: Results) -> str:
                 f"{outcomes.get('accepted', 0):,}",
                 f"{outcomes.get('accepted unchanged', 0):,}",
                 "; ".join(f"{short(each)} {n:,}" for each, n in refused.most_common()),
-                f"{results['slowest_seconds'][name]:g}",
+                f"{results['slowest_processor_seconds'][name]:g}",
             )
         )
-    names = ("input", "number", "accepted", "unchanged", "refused by", "slowest, s")
+    names = ("input", "number", "accepted", "unchanged", "refused by", "slowest, CPU s")
     return table(names, rows)
 
 

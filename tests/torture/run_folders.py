@@ -23,7 +23,7 @@ class RunFolderTarget(Target):
     private files are not mutated: they carry no code, and are delivered as they are.
     """
 
-    name, share = "run folder", 10
+    name, share = "run folder", 6
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

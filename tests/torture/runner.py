@@ -17,7 +17,7 @@ from typing import Any
 from tests.torture.catalog import FAULTS, INPUTS, TARGETS
 from tests.torture.kills import Killed, KillLoop
 from tests.torture.report import write_report
-from tests.torture.workers import BUILDING, MEMORY_MAX, SECONDS_MAX, Chunk, Result, try_inputs
+from tests.torture.workers import MEMORY_MAX, SECONDS_MAX, SILENCE_MAX, Chunk, Result, try_inputs
 
 CHUNK = 40
 """Maximum number of inputs that a worker takes at once."""
@@ -136,12 +136,16 @@ class Run:
             try:
                 loop = KillLoop(Path(folder) / "kills", self.plan.seed)
                 while killed.total < self.plan.kills and not self.is_over:
-                    killed.add(loop.torment(killed.trainings))
+                    result = loop.torment(killed.trainings)
+                    killed.add(result)
+                    sys.stderr.write("".join(f"{finding}\n" for finding in result.findings))
             except Exception as error:
                 killed.findings.append(f"the kill loop ended: {error!r}")
 
     def _count(self, result: Result) -> None:
         self.tally.add(result, self.plan.seed)
+        if result.finding is not None:
+            sys.stderr.write(f"{self.tally.findings[-1]}\n")
         if monotonic() - self.said > EVERY:
             self._say()
 
@@ -169,11 +173,11 @@ class Run:
             "seconds": round(monotonic() - self.start),
             "inputs": tally.inputs,
             "outcomes": outcomes,
-            "slowest_seconds": {name: round(tally.slowest[name], 2) for name in outcomes},
+            "slowest_processor_seconds": {name: round(tally.slowest[name], 2) for name in outcomes},
             "replaced_workers": tally.replaced,
             "limits": {
-                "seconds": SECONDS_MAX,
-                "building_seconds": BUILDING,
+                "processor_seconds": SECONDS_MAX,
+                "silent_seconds": SILENCE_MAX,
                 "bytes": MEMORY_MAX,
             },
             "kills": tally.killed.total,

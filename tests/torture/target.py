@@ -28,7 +28,7 @@ class Target:
 
     name: ClassVar[str]
     share: ClassVar[int]
-    """Inputs of this target among a thousand inputs of all targets."""
+    """Inputs of this target among a thousand inputs of all targets; fewer if they take longer."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -5,7 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.torture.planted import Aborting, Guarded, Hanging, Hungry, Raising, Talking
+from tests.torture.planted import Aborting, Busy, Guarded, Hanging, Hungry, Raising, Talking
+from tests.torture.target import Target
 from tests.torture.workers import GUARDED, Chunk, Result, try_inputs
 
 
@@ -34,10 +35,19 @@ def test_workers_report_every_planted_fault_and_go_on() -> None:
 
 
 @pytest.mark.slow
-def test_an_input_that_hangs_is_reported() -> None:
+@pytest.mark.parametrize(
+    ("target", "limits", "said"),
+    [
+        (Hanging, {"silence": 5.0}, "reported nothing for 5 seconds"),
+        (Busy, {"seconds": 1}, "exit code -24: more than the allowed processor time"),
+    ],
+)
+def test_an_input_without_end_is_reported(
+    target: type[Target], limits: dict[str, int], said: str
+) -> None:
     found: list[Result] = []
-    try_inputs(iter([Chunk(Hanging, 0, 3)]), 1, 1, found.append, seconds=1.0)
+    try_inputs(iter([Chunk(target, 0, 3)]), 1, 1, found.append, **limits)
     assert [result.outcome for result in found] == [
         *("refused: in time", "ended the process", "refused: in time")
     ]
-    assert "took more than 1 seconds" in (found[1].finding or "")
+    assert said in (found[1].finding or "")

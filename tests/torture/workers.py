@@ -1,8 +1,8 @@
 """Worker processes that try mutated inputs, and are replaced when an input ends them.
 
 A worker reports the outcome of each input, so that its end is attributed to the next one. Its
-memory is limited, and it is killed if an input takes too long. Workers are spawned: the library
-refuses to work in a process that was forked after its parent had used polars.
+memory is limited, and it is killed if an input takes too much processor time or hangs. Workers are
+spawned: the library refuses to work in a process that was forked after its parent had used polars.
 """
 
 import multiprocessing
@@ -13,18 +13,19 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import ceil
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from time import monotonic, perf_counter
+from time import monotonic, process_time
 
 from tests.torture.target import Target, attempt
 
-SECONDS_MAX = 20.0
-"""Maximum time for one input."""
+SECONDS_MAX = 10
+"""Maximum processor time for one input. Unlike elapsed time, other work does not lengthen it."""
 
-BUILDING = 60.0
-"""Time for the first input of a chunk to be added, in which originals may be built."""
+SILENCE_MAX = 300.0
+"""Maximum time without a report of a worker, after which it hangs."""
 
 MEMORY_MAX = 2**30
 """Maximum memory that an input may take beyond what a worker holds when it starts, in bytes."""
@@ -34,6 +35,9 @@ GUARDED = "refused: the reader's abort, reported by its guard"
 """Outcome of an input that ends the process with a message for the user and exit code 2."""
 
 GUARD_CODE = 2
+
+MEMORY = Path("/dev/shm")  # noqa: S108 workers make a folder of their own in it
+"""Folder in memory, where no worker waits for a disk; not every system has one."""
 
 _CONTEXT = multiprocessing.get_context("spawn")
 
@@ -49,7 +53,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Result:
-    """Outcome of one input; `finding` explains what must not happen."""
+    """Outcome of one input and its processor time; `finding` explains what must not happen."""
 
     name: str
     index: int
@@ -74,22 +78,38 @@ def try_inputs(
     seed: int,
     jobs: int,
     report: Callable[[Result], None],
-    seconds: float = SECONDS_MAX,
+    *,
+    seconds: int = SECONDS_MAX,
+    silence: float = SILENCE_MAX,
 ) -> int:
-    """Try the inputs of all chunks, each for so many seconds at most.
+    """Try the inputs of all chunks; returns the number of workers that were replaced.
 
-    Returns the number of workers that were replaced.
+    Parameters
+    ----------
+    chunks
+        Inputs.
+    seed
+        Seed of the mutations.
+    jobs
+        Number of workers.
+    report
+        Function to call with each result.
+    seconds
+        Maximum processor time of an input.
+    silence
+        Maximum time without a report of a worker.
     """
     replaced = 0
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # read when a worker imports polars
     os.environ["RUST_BACKTRACE"] = "0"
-    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
-        workers = [_start(Path(folder), number, seed) for number in range(jobs)]
+    memory = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="torture-", dir=memory) as folder:
+        workers = [_start(Path(folder), number, seed, seconds) for number in range(jobs)]
         try:
             for worker in workers:
                 _assign(worker, next(chunks, None))
             while any(worker.chunk for worker in workers):
-                for worker in _ready(workers, seconds):
+                for worker in _ready(workers, silence):
                     if _receive(worker, report):
                         if worker.chunk is None:
                             _assign(worker, next(chunks, None))
@@ -97,7 +117,7 @@ def try_inputs(
                     left = _buried(worker, report)
                     replaced += 1
                     place = workers.index(worker)
-                    workers[place] = _start(Path(folder), jobs + replaced, seed)
+                    workers[place] = _start(Path(folder), jobs + replaced, seed, seconds)
                     _assign(workers[place], left or next(chunks, None))
         finally:
             for worker in workers:
@@ -106,32 +126,33 @@ def try_inputs(
     return replaced
 
 
-def _start(folder: Path, number: int, seed: int) -> _Worker:
+def _start(folder: Path, number: int, seed: int, seconds: int) -> _Worker:
     here, there = _CONTEXT.Pipe()
     errors = folder / f"errors-{number}"
     own = folder / str(number)
     own.mkdir()
-    process = _CONTEXT.Process(target=_work, args=(there, own, errors, seed), daemon=True)
+    facts = (there, own, errors, seed, seconds)
+    process = _CONTEXT.Process(target=_work, args=facts, daemon=True)
     process.start()
     there.close()
     return _Worker(process, here, errors)
 
 
 def _assign(worker: _Worker, chunk: Chunk | None) -> None:
-    worker.chunk, worker.since = chunk, monotonic() + BUILDING
+    worker.chunk, worker.since = chunk, monotonic()
     if chunk is not None:
         worker.pipe.send(chunk)
 
 
-def _ready(workers: list[_Worker], seconds: float) -> list[_Worker]:
-    """Workers that reported or ended; one that takes too long is killed."""
+def _ready(workers: list[_Worker], silence: float) -> list[_Worker]:
+    """Workers that reported or ended; one that hangs is killed."""
     busy = {worker.pipe: worker for worker in workers if worker.chunk}
     found = [busy[pipe] for pipe in wait(list(busy), timeout=1.0) if isinstance(pipe, Connection)]
     for worker in busy.values():
-        if worker not in found and monotonic() - worker.since > seconds:
+        if worker not in found and monotonic() - worker.since > silence:
             worker.process.kill()
             worker.process.join()
-            worker.errors.write_text(f"took more than {seconds:g} seconds")
+            worker.errors.write_text(f"reported nothing for {silence:g} seconds")
     return found
 
 
@@ -156,6 +177,8 @@ def _buried(worker: _Worker, report: Callable[[Result], None]) -> Chunk | None:
         return None
     said = worker.errors.read_text(errors="replace").strip()
     code = worker.process.exitcode
+    if code == -signal.SIGXCPU:
+        said = "more than the allowed processor time"
     if code == GUARD_CODE and GUARD in said:
         report(Result(chunk.target.name, chunk.start, GUARDED, 0.0))
     else:
@@ -169,7 +192,7 @@ def _after(chunk: Chunk, index: int) -> Chunk | None:
     return Chunk(chunk.target, index + 1, chunk.stop) if index + 1 < chunk.stop else None
 
 
-def _work(pipe: Connection, folder: Path, errors: Path, seed: int) -> None:
+def _work(pipe: Connection, folder: Path, errors: Path, seed: int, seconds: int) -> None:
     """Try inputs until the parent ends this process."""
     handle = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(handle, 2)
@@ -187,9 +210,11 @@ def _work(pipe: Connection, folder: Path, errors: Path, seed: int) -> None:
             own = folder / name
             own.mkdir()
             limit_memory(None)  # libraries that are loaded now may reserve a lot
+            limit_time(None)
             targets[name] = chunk.target(own)
             limit_memory(MEMORY_MAX)
         for index in range(chunk.start, chunk.stop):
+            limit_time(seconds)
             pipe.send(tried(targets[name], seed, index))
 
 
@@ -200,9 +225,16 @@ def limit_memory(more: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most if more is None else held + more, most))
 
 
+def limit_time(more: int | None) -> None:
+    """Let SIGXCPU end this process after so many seconds of processor time; None for no limit."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    end = most if more is None else ceil(process_time()) + more
+    resource.setrlimit(resource.RLIMIT_CPU, (end, most))
+
+
 def tried(target: Target, seed: int, index: int) -> Result:
     """Result of one input in this process."""
-    start = perf_counter()
+    start = process_time()
     try:
         outcome, finding = attempt(target, seed, index), None
     except (Exception, AssertionError) as error:
@@ -211,4 +243,4 @@ def tried(target: Target, seed: int, index: int) -> Result:
         if type(error).__name__ != "PanicException":  # a panic in polars is not an Exception
             raise
         outcome, finding = "finding: panic", traceback.format_exc(limit=-6)
-    return Result(target.name, index, outcome, perf_counter() - start, finding)
+    return Result(target.name, index, outcome, process_time() - start, finding)
