@@ -118,7 +118,7 @@ def use(release: Release) -> None:
             numbers.append(serving.standard_deviations(users, items.head(len(users))))
         require(all(np.isfinite(each).all() for each in numbers), "a score is not finite")
     if model.prior is not None:
-        profile = serving.fold_in({items[0]: 4.0})
+        profile = serving.fold_in({items[0]: model.scale.high})
         require(np.isfinite(profile.factors).all(), "a folded-in profile is not finite")
     if model.factor_count:
         serving.similar(items[0], 2)

@@ -122,5 +122,15 @@ def test_a_status_that_no_solver_check_protects_is_found(tmp_path: Path) -> None
         target.read(path, is_unchanged=False)
 
 
+def test_a_forged_scale_is_harmless(tmp_path: Path) -> None:
+    """Its owner may have declared it, and no number of the certificate depends on it."""
+    target, path = ForgedTarget(tmp_path), tmp_path / "user"
+    document = json.loads((path / CERTIFICATE).read_text())
+    document["facts"]["scale"]["high"] = 2
+    (path / CERTIFICATE).write_text(json.dumps(document))
+    (path / SIGNATURE).unlink()
+    assert target.read(path, is_unchanged=False) == "accepted"
+
+
 def check_nothing(*arguments: object) -> SimpleNamespace:
     return SimpleNamespace(has_factors=True)
