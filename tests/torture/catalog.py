@@ -3,6 +3,7 @@
 from tests.torture.arrays import ArrayTarget
 from tests.torture.documents import CertificateTarget, ComposeTarget
 from tests.torture.faults import FaultTarget
+from tests.torture.owner_files import ConfigurationTarget, OtherTableTarget
 from tests.torture.parquet import ParquetTarget, PyarrowTarget
 from tests.torture.ratings import CompressedTarget, IdListTarget, RowTarget, TextTarget
 from tests.torture.releases import ForgedTarget, ReleaseTarget, SignatureTarget
@@ -13,7 +14,8 @@ TARGETS: dict[str, type[Target]] = {
     target.name: target
     for target in (
         *(TextTarget, RowTarget, CompressedTarget, ParquetTarget, PyarrowTarget, ArrayTarget),
-        *(IdListTarget, ReleaseTarget, ForgedTarget, SignatureTarget),
+        *(IdListTarget, OtherTableTarget, ConfigurationTarget),
+        *(ReleaseTarget, ForgedTarget, SignatureTarget),
         *(CertificateTarget, ComposeTarget, RunFolderTarget, FaultTarget),
     )
 }

@@ -66,7 +66,7 @@ def pyarrow_files() -> list[bytes]:
 class ParquetTarget(Target):
     """Parquet files as polars writes them, through `load`."""
 
-    name, share = "Parquet by polars", 190
+    name, share = "Parquet by polars", 170
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -92,7 +92,7 @@ class ParquetTarget(Target):
 class PyarrowTarget(ParquetTarget):
     """Parquet files as pyarrow writes them, through `load`."""
 
-    name, share = "Parquet by pyarrow", 210
+    name, share = "Parquet by pyarrow", 190
 
     @staticmethod
     def make() -> list[bytes]:

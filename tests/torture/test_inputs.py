@@ -6,19 +6,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
 
+import polars as pl
 import pytest
 
+from taciturn._internal.encode import parquet_bytes
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Ledger
+from taciturn.config_file import Key, Value, config_text
 from taciturn.release.bundle import CERTIFICATE, SIGNATURE
+from taciturn.release.pseudonyms import make_pseudonyms
+from taciturn.tables.whole import read_table
 from tests.torture.catalog import FAULTS, INPUTS, TARGETS
 from tests.torture.documents import CertificateTarget, ComposeTarget
 from tests.torture.mutators import mutate_bytes, mutate_json, mutate_lines
+from tests.torture.owner_files import ConfigurationTarget, check_map
 from tests.torture.parquet import ParquetTarget, PyarrowTarget
 from tests.torture.ratings import RowTarget, TextTarget, table_text
 from tests.torture.releases import ForgedTarget, ReleaseTarget
 from tests.torture.run_folders import RunFolderTarget
-from tests.torture.target import Finding, Target, chance_for
+from tests.torture.target import Finding, Target, chance_for, outcome
 from tests.torture.workers import Chunk, Result, tried, try_inputs
 
 SEED = 0
@@ -91,6 +97,25 @@ def test_a_certificate_that_is_not_compared_is_found(tmp_path: Path) -> None:
 def test_an_event_that_is_ignored_is_found(tmp_path: Path) -> None:
     with patch("taciturn.release.compose.combine", lambda ledgers: list(ledgers)[-1]):
         assert "the composed mu is understated" in stated_findings(ComposeTarget, tmp_path)
+
+
+def test_a_map_of_pseudonyms_that_is_not_checked_is_found(tmp_path: Path) -> None:
+    twice = make_pseudonyms(pl.Series(["a", "b", "a"]), b"secret")
+    (tmp_path / "map").write_bytes(parquet_bytes(twice))
+    assert outcome(lambda: check_map(tmp_path / "map")) == "refused: InvalidDocument"
+    with (
+        patch("tests.torture.owner_files.read_pseudonyms", read_table),
+        pytest.raises(Finding, match="user_id is not unique"),
+    ):
+        check_map(tmp_path / "map")
+
+
+def test_a_configuration_that_loses_a_value_is_found(tmp_path: Path) -> None:
+    def lossy(keys: list[Key], values: dict[str, Value]) -> str:
+        return config_text(keys, dict(list(values.items())[1:]))
+
+    with patch("tests.torture.owner_files.config_text", lossy):
+        assert "changed when written" in stated_findings(ConfigurationTarget, tmp_path)
 
 
 def test_checksums_that_are_not_compared_are_found(tmp_path: Path) -> None:
