@@ -14,7 +14,7 @@ from taciturn._internal.encode import Private, parquet_bytes
 from taciturn.cli import train
 from taciturn.cli.config import config_keys
 from taciturn.config_file import TABLE, config_text, read_config
-from taciturn.recommend.tables import own_ratings, read_items, read_titles
+from taciturn.recommend.tables import item_titles, own_ratings, read_items
 from taciturn.release.pseudonyms import PSEUDONYM, USER_ID, make_pseudonyms, read_pseudonyms
 from tests import commands
 from tests.torture.mutators import mutate_bytes, mutate_lines
@@ -118,8 +118,8 @@ def check_items(path: Path) -> None:
 def check_titles(path: Path) -> None:
     """Raise a finding unless accepted titles are text."""
     for ids in (IDS, TEXT_IDS):
-        titles = read_titles(path, ids).values()
-        require(all(each is None or isinstance(each, str) for each in titles), "not a title")
+        titles = item_titles(path, ids)
+        require(titles.dtype == pl.String and len(titles) == len(ids), "not one title for an item")
 
 
 def check_own(path: Path) -> None:
