@@ -13,7 +13,8 @@ HEAD = """# Mutated inputs and killed trainings
 For reviewers: the last report of `make torture`, which writes this page to
 `build/torture/report.md`. Without options it tries 1,000,000 mutated inputs and kills 1,000
 trainings. `TORTURE="--minutes 5"` shortens it, and the tests contain a short form. This page states
-what was really run.
+what was really run. A finding stands here with the command that repeats its input, and a test
+checks that it is fixed.
 """
 
 INPUTS = """## Mutated inputs

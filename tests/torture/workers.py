@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sysconfig
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -38,6 +39,8 @@ GUARD_CODE = 2
 
 MEMORY = Path("/dev/shm")  # noqa: S108 workers make a folder of their own in it
 """Folder in memory, where no worker waits for a disk; not every system has one."""
+
+ROOT = Path(__file__).parents[2]
 
 _CONTEXT = multiprocessing.get_context("spawn")
 
@@ -238,9 +241,17 @@ def tried(target: Target, seed: int, index: int) -> Result:
     try:
         outcome, finding = attempt(target, seed, index), None
     except (Exception, AssertionError) as error:
-        outcome, finding = f"finding: {type(error).__name__}", traceback.format_exc(limit=-6)
+        outcome, finding = f"finding: {type(error).__name__}", _trace()
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # a panic in polars is not an Exception
             raise
-        outcome, finding = "finding: panic", traceback.format_exc(limit=-6)
+        outcome, finding = "finding: panic", _trace()
     return Result(target.name, index, outcome, process_time() - start, finding)
+
+
+def _trace() -> str:
+    """End of the traceback, with paths relative to the repository and to Python's libraries."""
+    text = traceback.format_exc(limit=-6)
+    for folder in (sysconfig.get_path("purelib"), ROOT, sysconfig.get_path("stdlib")):
+        text = text.replace(f"{folder}{os.sep}", "")
+    return text
