@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import patch
 
 import polars as pl
@@ -141,7 +140,7 @@ def test_a_status_that_no_solver_check_protects_is_found(tmp_path: Path) -> None
     (path / SIGNATURE).unlink()
     assert target.read(path, is_unchanged=False) == "refused: InvalidDocument"
     with (
-        patch("taciturn.release.read.check_solver", check_nothing),
+        patch("taciturn.solvers.entry.Entry.check_ledger"),
         pytest.raises(Finding, match="claimed became proven"),
     ):
         target.read(path, is_unchanged=False)
@@ -155,7 +154,3 @@ def test_a_forged_scale_is_harmless(tmp_path: Path) -> None:
     (path / CERTIFICATE).write_text(json.dumps(document))
     (path / SIGNATURE).unlink()
     assert target.read(path, is_unchanged=False) == "accepted"
-
-
-def check_nothing(*arguments: object) -> SimpleNamespace:
-    return SimpleNamespace(has_factors=True)
