@@ -269,7 +269,7 @@ def run_comparison(
     """
     check_ratings(ratings)
     validate.instance("plan", plan, Plan, "build one, such as Plan(solvers=('als', 'bias'))")
-    validate.text("source", source, "it is the name of the ratings")
+    validate.instance("source", source, str, "it is the name of the ratings")
     report, cache = _reported(progress), None
     if folder is not None:
         cache = CellCache(validate.path("folder", folder) / COMPARISON, is_private=True)

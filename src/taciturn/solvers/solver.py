@@ -154,7 +154,7 @@ class Solver(ABC):
         _logger.info("training %s under unit %s in %d steps", self.name, self.unit, steps)
         state = training.run()
         model, ledger = algorithm.model(state), training.finish()
-        _logger.info("trained %s; the status of its ledger is %s", self.name, ledger.status)
+        _logger.info("trained %s", self.name)
         # Computed last, from ratings: no release can depend on it.
         owner_only = algorithm.owner_only(state, ratings)
         return Fit(
