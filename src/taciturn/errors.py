@@ -12,6 +12,7 @@
     │   └── NoiseReuse          the noise belongs to other data or another release
     ├── CheckFailed         a requested check did not pass
     ├── DownloadFailed      a file could not be downloaded completely
+    ├── OutOfMemory         memory does not suffice, also a MemoryError
     ├── ForkedProcess       threads that the process needs were lost in a fork
     └── MissingExtra        an optional dependency is not installed
 
@@ -60,6 +61,10 @@ class CheckFailed(TaciturnError):
 
 class DownloadFailed(TaciturnError):
     """A file could not be downloaded completely."""
+
+
+class OutOfMemory(TaciturnError, MemoryError):
+    """A memory limit is too small for the work, which was not begun."""
 
 
 class ForkedProcess(TaciturnError):

@@ -115,7 +115,7 @@ def test_a_gate_that_records_less_than_a_query_states_is_caught(
     name: str, monkeypatch: Patch
 ) -> None:
     less_recorded(monkeypatch)
-    assert {"bounded", "recorded bounds"} <= set(failed(name))
+    assert {"differences within bounds", "recorded bounds"} <= set(failed(name))
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ def test_a_gate_that_is_honest_only_when_observed_is_caught(monkeypatch: Patch) 
         (half_noise, "als", "noise size"),
         (noise_on_users_only, "bias", "noise size"),
         (noise_on_users_only, "gradient", "noise size"),
-        (no_range, "bias", "bounded"),
-        (no_clipping, "als", "bounded"),
+        (no_range, "bias", "differences within bounds"),
+        (no_clipping, "als", "differences within bounds"),
     ],
 )
 def test_too_little_noise_is_caught_by_single_runs(

@@ -56,7 +56,9 @@ def test_the_paper_is_caught_by_its_counterexample() -> None:
     assert result.claim.mu == pytest.approx(truth.claimed_mu, rel=1e-6)
     assert result.mu > result.claim.mu
     assert result.verdict is Verdict.VIOLATED
-    assert [each.name for each in result.findings if not each.passed] == ["bounded"]
+    assert [each.name for each in result.findings if not each.passed] == [
+        "differences within bounds"
+    ]
 
 
 @pytest.mark.slow

@@ -148,7 +148,7 @@ def test_a_paper_release_needs_items(taciturn: Command, tmp_path: Path) -> None:
     [
         (["verify", "nothing"], "not a release"),
         (["recommend", "nothing", "--user", "1"], "not a release"),
-        (["recommend", "release", "--user", "77"], "fold_in"),
+        (["recommend", "release", "--user", "77"], "--ratings FILE"),
         (["recommend", "release", "--user", "me"], "whole numbers"),
         (["recommend", "release", "--user", "1", "-k", "0"], "count"),
         (["recommend", "release", "--user", "1", "--exclude", "none.csv"], "cannot read"),

@@ -234,7 +234,7 @@ def test_the_first_rating_does_not_determine_the_format(tmp_path: Path, first: s
     rows = [";".join(row) for row in lines()]
     for text in ([first, *rows], rows):
         file.write_text("\n".join(text) + "\n")
-        with pytest.raises(InvalidDocument, match="--no-header"):
+        with pytest.raises(InvalidDocument, match="header=False"):
             load(file, scale="1:5")
         with pytest.raises(InvalidParameter, match="separator"):
             load(file, scale="1:5", header=False)

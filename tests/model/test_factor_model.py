@@ -140,7 +140,7 @@ def test_deviations_need_variances_on_both_axes(lack: str) -> None:
     }
     poorer = replace(model, **change[lack])
     assert not poorer.has_variances
-    with pytest.raises(InvalidParameter, match="--uncertainty"):
+    with pytest.raises(InvalidParameter, match="uncertainty=True"):
         poorer.standard_deviation_rows(rows, rows)
 
 

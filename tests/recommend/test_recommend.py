@@ -174,7 +174,7 @@ def test_unknown_ids_are_refused_by_name() -> None:
 
 def test_a_release_without_items_needs_them_and_one_without_users_serves() -> None:
     whole = release()
-    with pytest.raises(InvalidParameter, match="--items"):
+    with pytest.raises(InvalidParameter, match="items=FILE"):
         Recommender(changed(whole, items=None))
     alone = Recommender(changed(whole, users=None))
     with pytest.raises(InvalidParameter, match="fold_in"):
@@ -218,7 +218,7 @@ def test_items_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidDocument, match="lists of numbers"):
         read_items(file, 4)
     np.save(tmp_path / "items.npy", theirs.factors)
-    with pytest.raises(InvalidDocument, match="--item-ids"):
+    with pytest.raises(InvalidDocument, match="item_ids=FILE"):
         read_items(tmp_path / "items.npy", 4)
     pl.DataFrame({"item_id": [1, 2]}).write_csv(tmp_path / "ids.csv")
     with pytest.raises(InvalidDocument, match="9 rows"):

@@ -19,7 +19,7 @@ def release(tmp_path: Path) -> Path:
 def test_a_recipient_is_a_user_or_a_file() -> None:
     choices: tuple[dict[str, Any], ...] = ({}, {"user": "1", "ratings": Path("own.csv")})
     for given in choices:
-        with pytest.raises(InvalidParameter, match="pass either --user ID"):
+        with pytest.raises(InvalidParameter, match="pass either user=ID"):
             Recipient(**given)
 
 

@@ -148,7 +148,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(
     path, count = tmp_path / "a.parquet", 10**6
     table = pa.table({"user_id": [1] * count, "item_id": [1] * count, "rating": [3.0] * count})
     pq.write_table(table, path, compression="gzip", use_dictionary=encoding == "dictionary")
-    with pytest.raises(InvalidDocument, match="pass a larger --max-expansion"):
+    with pytest.raises(InvalidDocument, match="pass a larger max_expansion"):
         load(path, scale="1:5", duplicates="last")
     with pytest.raises(InvalidDocument, match="if you trust it, write it as plain text"):
         read_table(path)

@@ -38,7 +38,7 @@ def unread(source: object, reading: ReadingOptions) -> Any:
         ("bias", "value", None, {}, "--epsilon NUMBER"),
         ("non-private", "value", 1.0, {}, "not private"),
         ("magic", "value", 1.0, {}, "must be one of als"),
-        ("als", "value", None, {"epsilon_i": 1.0}, "no setting 'epsilon-i'"),
+        ("als", "value", None, {"epsilon_i": 1.0}, "no setting epsilon_i"),
         ("paper", "user", 1.0, {}, "als and bias"),
     ],
 )
@@ -110,7 +110,7 @@ def test_an_interrupted_training_names_the_option_resume(tmp_path: Path) -> None
     with pytest.raises(KeyboardInterrupt):
         job.run(read=read, note=notes.append, progress=Bar)
     closed, interrupted = notes
-    assert closed == "closed" and "--resume" in interrupted
+    assert closed == "closed" and "resume=True" in interrupted
     assert job.run(resume=True, read=read).certificate.status is Status.PROVEN
 
 

@@ -87,7 +87,7 @@ def test_only_a_link_is_replaced_by_the_pointer(tmp_path: Path, kind: str) -> No
 def test_a_pointer_needs_a_path_and_a_folder_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="does not exist; make it first"):
         go(tmp_path / "release", private={"latest": tmp_path / "none" / "latest"})
-    with pytest.raises(InvalidParameter, match="--latest must be another path"):
+    with pytest.raises(InvalidParameter, match="latest must be another path"):
         go(tmp_path / "release", private={"latest": tmp_path / "release"})
     assert list(tmp_path.iterdir()) == []
 
@@ -156,7 +156,7 @@ def test_a_run_resumes_only_with_the_same_map(tmp_path: Path) -> None:
 
 def test_an_earlier_map_needs_pseudonyms_and_ids_of_its_kind(tmp_path: Path) -> None:
     week(tmp_path, "first", GROWN, users_out="pseudonyms", pseudonyms=tmp_path / "map")
-    with pytest.raises(InvalidParameter, match="--pseudonyms-in needs --users-out pseudonyms"):
+    with pytest.raises(InvalidParameter, match="pseudonyms_in needs users_out=.pseudonyms"):
         go(tmp_path / "second", private={"pseudonyms_in": tmp_path / "map"})
     text = pl.read_parquet(tmp_path / "map").with_columns(pl.col("user_id").cast(pl.String))
     text.write_parquet(tmp_path / "text")

@@ -106,7 +106,7 @@ def test_other_data_or_another_configuration_is_refused(
 def test_an_interrupted_run_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(tmp_path / "parts", progress=stop_at(3))
-    with pytest.raises(OutputError, match="--resume"):
+    with pytest.raises(OutputError, match="resume=True"):
         go(tmp_path / "parts")
     with pytest.raises(InvalidDocument, match="no interrupted training"):
         go(tmp_path / "other", resume=True)
@@ -237,7 +237,7 @@ def test_a_failure_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt) as stopped:
         go(tmp_path / "early", progress=stop_at(3))
     (note,) = stopped.value.__notes__
-    assert "--resume to continue with the same noise, or delete the folder" in note
+    assert "resume=True to continue with the same noise, or delete the folder" in note
     with monkeypatch.context() as patch:
         patch.setattr("taciturn.training.publish._deliver", interrupted)
         with pytest.raises(KeyboardInterrupt) as late:

@@ -74,7 +74,7 @@ def test_private_items_are_written_to_a_separate_file(tmp_path: Path) -> None:
 
 
 def test_outputs_are_checked_before_training(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="leave out --private-items-out"):
+    with pytest.raises(InvalidParameter, match="leave out private_items"):
         go(tmp_path / "other", private={"private_items": tmp_path / "none.parquet"})
     for same_path in (tmp_path / "r", run_folder(tmp_path / "r")):
         with pytest.raises(InvalidParameter, match="different paths"):

@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import Any, TypeVar
 
+from taciturn._internal.spelling import parameter
 from taciturn.errors import InvalidParameter
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -41,12 +42,12 @@ def instance(name: str, value: object, kind: type[Kind], hint: str) -> Kind:
 
 def _real(name: str, value: object, expected: str) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}")
+        raise InvalidParameter(f"{parameter(name)} must be {expected}, got {shown(value)}")
     try:
         return float(value)
     except OverflowError:
         raise InvalidParameter(
-            f"{name} must be {expected}, got a number too large for a float"
+            f"{parameter(name)} must be {expected}, got a number too large for a float"
         ) from None
 
 
@@ -54,7 +55,9 @@ def finite(name: str, value: object, hint: str) -> float:
     """Validated finite number, as a float."""
     number = _real(name, value, "a finite number")
     if not math.isfinite(number):
-        raise InvalidParameter(f"{name} must be a finite number, got {shown(value)}; {hint}")
+        raise InvalidParameter(
+            f"{parameter(name)} must be a finite number, got {shown(value)}; {hint}"
+        )
     return number
 
 
@@ -63,7 +66,7 @@ def positive(name: str, value: object, hint: str) -> float:
     expected = "a positive finite number"
     number = _real(name, value, expected)
     if not (math.isfinite(number) and number > 0):
-        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+        raise InvalidParameter(f"{parameter(name)} must be {expected}, got {shown(value)}; {hint}")
     return number
 
 
@@ -72,7 +75,7 @@ def probability(name: str, value: object, hint: str) -> float:
     expected = "a number strictly between 0 and 1"
     number = _real(name, value, expected)
     if not 0 < number < 1:
-        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+        raise InvalidParameter(f"{parameter(name)} must be {expected}, got {shown(value)}; {hint}")
     return number
 
 
@@ -81,7 +84,7 @@ def small(name: str, value: object, hint: str) -> float:
     expected = "a number of at least 0 and below 0.5"
     number = _real(name, value, expected)
     if not 0 <= number < 0.5:
-        raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+        raise InvalidParameter(f"{parameter(name)} must be {expected}, got {shown(value)}; {hint}")
     return number
 
 
@@ -92,7 +95,7 @@ def positive_integer(name: str, value: object, hint: str) -> int:
         number = int(value)
         if 1 <= number <= COUNT_MAX:
             return number
-    raise InvalidParameter(f"{name} must be {expected}, got {shown(value)}; {hint}")
+    raise InvalidParameter(f"{parameter(name)} must be {expected}, got {shown(value)}; {hint}")
 
 
 def day(name: str, value: object) -> date:
@@ -103,7 +106,8 @@ def day(name: str, value: object) -> date:
         with contextlib.suppress(ValueError):
             return date.fromisoformat(value)
     raise InvalidParameter(
-        f"{name} must be a day in the form YYYY-MM-DD, such as 2026-01-31, got {shown(value)}"
+        f"{parameter(name)} must be a day in the form YYYY-MM-DD, such as 2026-01-31, got "
+        f"{shown(value)}"
     )
 
 
@@ -111,7 +115,7 @@ def text(name: str, value: object, hint: str) -> str:
     """Validated line of printable text; control characters could forge output."""
     if not (isinstance(value, str) and value.strip() and value.isprintable()):
         raise InvalidParameter(
-            f"{name} must be one line of printable text, got {shown(value)}; {hint}"
+            f"{parameter(name)} must be one line of printable text, got {shown(value)}; {hint}"
         )
     return value
 
@@ -141,4 +145,6 @@ def choice(name: str, value: object, kind: type[Choice]) -> Choice:
     """Validated choice: the member of `kind` that `value` is or names."""
     if isinstance(value, str) and value in list(kind):
         return kind(value)
-    raise InvalidParameter(f"{name} must be one of {', '.join(kind)}, got {shown(value)}")
+    raise InvalidParameter(
+        f"{parameter(name)} must be one of {', '.join(kind)}, got {shown(value)}"
+    )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from taciturn._internal import validate
+from taciturn._internal.spelling import parameter
 from taciturn.accounting import composition, gaussian, renyi
 from taciturn.errors import InvalidParameter
 
@@ -37,7 +38,7 @@ def steps_of(noise_multiplier: float, count: int) -> tuple[float, int]:
     count = validate.positive_integer("count", count, "it is the number of releases")
     if not 1 / gaussian.MU_MAX <= multiplier <= 1 / gaussian.MU_MIN:
         raise InvalidParameter(
-            f"noise_multiplier must be between {1 / gaussian.MU_MAX:g} and "
+            f"{parameter('noise_multiplier')} must be between {1 / gaussian.MU_MAX:g} and "
             f"{1 / gaussian.MU_MIN:g}, got {noise_multiplier}; use one between 0.1 and 100"
         )
     return 1 / multiplier, count

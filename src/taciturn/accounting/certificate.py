@@ -12,6 +12,7 @@ from typing import Any
 
 from taciturn._internal import strict_json, validate
 from taciturn._internal.html import summary
+from taciturn._internal.spelling import in_document
 from taciturn.accounting import gaussian, text
 from taciturn.accounting.events import Event
 from taciturn.accounting.journal import read_journal
@@ -162,7 +163,8 @@ class Certificate:
             raise InvalidDocument("a certificate must have a statement with a delta")
         ledger = Ledger.from_dict(document.get("ledger"))
         try:
-            certificate = cls.from_ledger(ledger, statement["delta"])
+            with in_document():
+                certificate = cls.from_ledger(ledger, statement["delta"])
         except InvalidParameter as error:
             raise InvalidDocument(f"a certificate is not valid: {error}") from None
         _compare("certificate", document, certificate.to_dict())

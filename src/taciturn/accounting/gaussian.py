@@ -23,6 +23,7 @@ from scipy.special import erfcx, ndtr, ndtri
 
 from taciturn._internal import validate
 from taciturn._internal.roots import root
+from taciturn._internal.spelling import parameter
 from taciturn.errors import InvalidParameter
 
 DELTA_RELATIVE_ERROR = 1e-11
@@ -115,7 +116,8 @@ def check_epsilon(
     epsilon = validate.positive(name, value, hint)
     if not EPSILON_MIN <= epsilon <= EPSILON_MAX:
         raise InvalidParameter(
-            f"{name} must be between {EPSILON_MIN:g} and {EPSILON_MAX:g}, got {value}; {hint}"
+            f"{parameter(name)} must be between {EPSILON_MIN:g} and {EPSILON_MAX:g}, got {value}; "
+            f"{hint}"
         )
     return epsilon
 
@@ -128,7 +130,9 @@ def check_delta(
     """Validated δ; raises with advice if it is out of range."""
     delta = validate.probability(name, value, hint)
     if delta < DELTA_MIN:
-        raise InvalidParameter(f"{name} must be at least {DELTA_MIN:g}, got {value}; {hint}")
+        raise InvalidParameter(
+            f"{parameter(name)} must be at least {DELTA_MIN:g}, got {value}; {hint}"
+        )
     return delta
 
 
@@ -137,8 +141,9 @@ def check_stated_delta(value: object) -> float:
     delta = check_delta(value)
     if delta > DELTA_MAX:
         raise InvalidParameter(
-            f"delta must be at most {DELTA_MAX:g}, got {value}: it is roughly the probability that "
-            "the guarantee fails; choose it well below one over the number of users"
+            f"{parameter('delta')} must be at most {DELTA_MAX:g}, got {value}: it is roughly the "
+            "probability that the guarantee fails; choose it well below one over the number of "
+            "users"
         )
     return delta
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import strict_json, validate
+from taciturn._internal.spelling import in_document
 from taciturn.accounting import gaussian, text
 from taciturn.accounting.events import (
     Event,
@@ -186,7 +187,8 @@ class Ledger:
         if not isinstance(run, str) or not isinstance(events, list):
             raise InvalidDocument("a ledger's run must be a string and its events must be a list")
         try:
-            return cls([event_from_dict(event) for event in events], run=run)
+            with in_document():
+                return cls([event_from_dict(event) for event in events], run=run)
         except InvalidParameter as error:
             raise InvalidDocument(f"a ledger is not valid: {error}") from None
 

@@ -161,7 +161,7 @@ class _Compared:
             Finding(
                 SAME, True, "both neighbouring datasets get the same queries along a transcript"
             ),
-            Finding("bounded", self._worst <= 1 and self._is_narrow, words),
+            Finding("differences within bounds", self._worst <= 1 and self._is_narrow, words),
             Finding(
                 "nothing outside the gate",
                 not self._others,

@@ -11,8 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
+from taciturn._internal import memory
 from taciturn._version import __version__
 from taciturn.cli import audit, budget, compare, data, demo, doctor, paper, private, release, train
+from taciturn.cli.commands import prepared
 from taciturn.cli.config import ConfigCommand
 from taciturn.cli.console import fail, prepare, warn
 from taciturn.cli.solvers import CatalogHelp
@@ -80,7 +82,7 @@ def _root(
 
 def run(arguments: list[str] | None = None) -> int:
     """Exit code of one call of the command line; errors are printed as one line on stderr."""
-    command = typer.main.get_command(app)
+    command = prepared(typer.main.get_command(app))
     prepare()
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
     try:
@@ -105,6 +107,8 @@ def _failed(error: Exception) -> int:
         _explain(error)
     elif isinstance(error, TaciturnError):
         fail(str(error))
+    elif isinstance(error, MemoryError) or _lacks_memory_to_load(error):
+        fail(f"memory ran out{memory.advice()}")
     elif isinstance(error, OSError):
         fail(_refused(error))
     elif os.environ.get("TACITURN_DEBUG"):
@@ -120,6 +124,12 @@ def _hides_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
+
+
+def _lacks_memory_to_load(error: Exception) -> bool:
+    """True if, under a memory limit, a library could not be loaded or a thread could not start."""
+    is_thread = isinstance(error, RuntimeError) and str(error) == "can't start new thread"
+    return memory.is_limited() and (is_thread or isinstance(error, ImportError))
 
 
 def _refused(error: OSError) -> str:

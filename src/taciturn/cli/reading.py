@@ -39,16 +39,21 @@ def reading_options(
     ] = None,
     separator: Annotated[
         str | None,
-        typer.Option(help="Separator of a text file. Default: found in the header line."),
+        typer.Option(
+            metavar="CHARACTER", help="Separator of a text file. Default: found in the header line."
+        ),
     ] = None,
     duplicates: Annotated[
-        str, typer.Option(help="For (user, item) pairs rated more than once: error, last or mean.")
+        str,
+        typer.Option(
+            metavar="error|last|mean", help="For (user, item) pairs rated more than once."
+        ),
     ] = "error",
     missing: Annotated[
-        str, typer.Option(help="For rows with a missing field: error or drop.")
+        str, typer.Option(metavar="error|drop", help="For rows with a missing field.")
     ] = "error",
     outside: Annotated[
-        str, typer.Option(help="For ratings outside the scale: error, clip or drop.")
+        str, typer.Option(metavar="error|clip|drop", help="For ratings outside the scale.")
     ] = "error",
     item_id_type: Annotated[
         str | None,
@@ -64,6 +69,22 @@ def reading_options(
             "--no-header",
             help="The text file has no header line; its columns are user, item, rating and "
             "optionally timestamp, in this order. Needs --separator.",
+        ),
+    ] = False,
+    encoding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Encoding of the text file, such as latin-1 or utf-16. Default: UTF-8; never "
+            "detected.",
+        ),
+    ] = None,
+    decimal_comma: Annotated[
+        bool,
+        typer.Option(
+            "--decimal-comma",
+            help="The ratings in the text file are written with a decimal comma, as in 4,5. "
+            "Default: a decimal point.",
         ),
     ] = False,
     max_expansion: Annotated[
@@ -86,6 +107,8 @@ def reading_options(
         outside=outside,
         item_id_type=item_id_type,
         header=False if no_header else None,
+        encoding=encoding,
+        decimal_comma=decimal_comma,
         max_expansion=max_expansion,
     )
 

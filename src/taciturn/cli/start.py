@@ -10,21 +10,51 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 """Exit codes, as if a signal had ended the process."""
 
 
+_LIGHT = ("budget", "export", "keygen", "predict", "recommend", "similar", "verify")
+"""Commands that read no ratings."""
+
+_MIB = 2**20
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit."""
     try:
         code = _run(arguments)
     except KeyboardInterrupt:
         code = INTERRUPTED
-        try:  # noqa: SIM105 no import here
-            os.write(2, b"error: interrupted\n")
-        except OSError:
-            pass  # stderr is closed
+        _write("error: interrupted\n")
     sys.exit(code)
+
+
+def _write(message: str) -> None:
+    try:  # noqa: SIM105 no import here
+        os.write(2, message.encode())
+    except OSError:
+        pass  # stderr is closed
+
+
+def _memory_problem(arguments: list[str]) -> str | None:
+    """Message if the libraries of a command do not fit into the memory limits of the process.
+
+    Below these limits libraries abort the process or wait for threads that never start. They need
+    address space for every thread.
+    """
+    from taciturn._internal.memory import start_problem
+
+    if not arguments or {"--help", "--version"} & set(arguments):
+        return None
+    if arguments[0] in _LIGHT:
+        return start_problem(address_space=900 * _MIB, data=350 * _MIB)
+    threads = min(os.cpu_count() or 1, 4)
+    return start_problem(address_space=(1000 + 450 * threads) * _MIB, data=500 * _MIB)
 
 
 def _run(arguments: list[str] | None) -> int:
     import signal
+
+    if (problem := _memory_problem(sys.argv[1:] if arguments is None else arguments)) is not None:
+        _write(f"error: {problem}\n")
+        return 2
 
     from taciturn.cli.interrupts import raise_outside_imports
 

@@ -56,7 +56,8 @@ def download(
             if file_digest(part, algorithm) != expected:
                 part.unlink()
                 raise DownloadFailed(
-                    f"the {algorithm} checksum of {url} does not match, so it was deleted: try "
+                    f"the {algorithm} checksum of {url} does not match, so the file was deleted: "
+                    "try "
                     "again, or put the official archive into the folder that TACITURN_DATA names"
                 )
         sync(part)

@@ -90,7 +90,9 @@ def _placed(own: pl.Series, given: Ids | None, role: str) -> tuple[pl.Series, Pl
     # A number that does not fit into 64 bits becomes null.
     listed = listed.cast(pl.Int64 if listed.dtype.is_integer() else pl.String, strict=False)
     if listed.has_nulls() or listed.n_unique() != len(listed):
-        raise InvalidDocument(f"the {role} list contains missing or duplicate ids")
+        raise InvalidDocument(
+            f"the {role} list contains missing or duplicate ids; list each id once"
+        )
     listed = listed.sort()
     # An id that cannot be converted to the type of the list is not in it; 007 does not match 7.
     wanted = own.cast(listed.dtype, strict=False)

@@ -217,7 +217,9 @@ def load_named(
     name, _, variant = source.partition(":")
     if name == "synthetic":
         if options.timestamps:
-            raise InvalidParameter("synthetic ratings have no timestamps")
+            raise InvalidParameter(
+                "synthetic ratings have no timestamps; leave out timestamps=True"
+            )
         return synthetic_ratings(variant or "100k")
     known = named_set(name)
     archive = locate(source, fetch=fetch, progress=progress)
@@ -351,7 +353,7 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
             members = members or [name for name in bundle.namelist() if name == known.member]
             if len(members) != 1:
                 raise InvalidDocument(
-                    f"{archive} has no {known.member}; expected that of {known.name}"
+                    f"{archive} has no {known.member}; expected the archive of {known.name}"
                 )
             content = zip_member(bundle, members[0], ExpansionLimit(str(archive)))
     except (
@@ -364,7 +366,7 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
     file = TableFile(archive, ROLES, separator=separator, header=header, content=content)
     pieces = list(file.pieces(list(file.places), _ARCHIVE_TYPES))
     if not pieces:
-        raise InvalidDocument(f"{archive} has no ratings")
+        raise InvalidDocument(f"{archive} has no ratings; delete it and download it again")
     table = pl.concat(pieces).rename({"user": "user_id", "item": "item_id"})
     if known.name == "anime":
         table = table.filter(pl.col("rating") != -1)  # watched, not rated

@@ -5,8 +5,13 @@ from enum import StrEnum
 from typing import Any, Literal, TypedDict
 
 from taciturn._internal import validate
+from taciturn._internal.spelling import option, parameter
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
+from taciturn.tables.sources import checked_encoding
+
+TEXT_ONLY = ("encoding", "decimal_comma", "item_id_type")
+"""Options that apply to text files only; all other sources have types."""
 
 
 class Duplicates(StrEnum):
@@ -44,6 +49,8 @@ class ReadingKeywords(TypedDict, total=False):
 
     separator: str | None
     header: bool | None
+    encoding: str | None
+    decimal_comma: bool
     duplicates: Duplicates | Literal["error", "last", "mean"]
     missing: Missing | Literal["error", "drop"]
     outside: Outside | Literal["error", "clip", "drop"]
@@ -64,6 +71,10 @@ class ReadingOptions:
     separator, header
         Format of a text file. If None, both are detected from a header line. For a file without a
         header, pass `header=False` and the separator: its first line is a private rating.
+    encoding
+        Encoding of a text file, such as latin-1. Default: UTF-8. Never detected.
+    decimal_comma
+        Whether the ratings in a text file are written with a decimal comma, as in 4,5.
     duplicates
         Pairs rated more than once: `error`, `last` (by timestamp if timestamps are read, else by
         row) or `mean`.
@@ -85,6 +96,8 @@ class ReadingOptions:
     columns: dict[str, str] | None = None
     separator: str | None = None
     header: bool | None = None
+    encoding: str | None = None
+    decimal_comma: bool = False
     duplicates: Duplicates = Duplicates.ERROR
     missing: Missing = Missing.ERROR
     outside: Outside = Outside.ERROR
@@ -101,10 +114,13 @@ class ReadingOptions:
             "outside": validate.choice("outside", self.outside, Outside),
         }
         validate.flag("timestamps", self.timestamps)
+        validate.flag("decimal_comma", self.decimal_comma)
         if self.header is not None:
             validate.flag("header", self.header)
         if self.separator is not None:
             validate.instance("separator", self.separator, str, "such as ;")
+        if self.encoding is not None:
+            checked["encoding"] = checked_encoding(self.encoding)
         if self.item_id_type is not None:
             checked["item_id_type"] = validate.choice("item_id_type", self.item_id_type, IdType)
         if self.max_expansion is not None:
@@ -127,16 +143,19 @@ class ReadingOptions:
 
     def check_named(self, source: str) -> None:
         """Raise if an option is set that a named set defines itself."""
-        for name in ("columns", "header", "item_id_type", "scale", "separator"):
-            if getattr(self, name) is not None:
-                option = "no-header" if name == "header" else name.replace("_", "-")
-                raise InvalidParameter(f"{source} defines its own {name}; leave out --{option}")
+        defaults = {field.name: field.default for field in fields(self)}
+        for name in ("scale", "columns", "separator", "header", *TEXT_ONLY):
+            if getattr(self, name) != defaults[name]:
+                given = option(name, self.header) if name == "header" else option(name)
+                raise InvalidParameter(
+                    f"{source} defines its own {name.replace('_', ' ')}; leave out {given}"
+                )
 
 
 def _scale(scale: object) -> Scale | None:
     if not isinstance(scale, Scale | str | None):
         raise InvalidParameter(
-            f"scale must be a Scale or text such as 1:5, got {validate.shown(scale)}"
+            f"{parameter('scale')} must be a Scale or text such as 1:5, got {validate.shown(scale)}"
         )
     return Scale.parse(scale) if isinstance(scale, str) else scale
 
@@ -153,6 +172,7 @@ def _columns(columns: object) -> dict[str, str] | None:
     chosen = {role.strip(): name.strip() for role, _, name in pairs}
     if not all(name for name in chosen.values()) or len(chosen) != len(pairs):
         raise InvalidParameter(
-            f"columns must have the form user=NAME,item=NAME,rating=NAME, got {columns!r}"
+            f"{parameter('columns')} must have the form user=NAME,item=NAME,rating=NAME, got "
+            f"{columns!r}"
         )
     return chosen

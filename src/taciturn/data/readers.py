@@ -1,9 +1,10 @@
 """`read_ratings`: ratings from a file, a frame, a sparse matrix or arrays.
 
-Trusted code. An error may give the number of bad rows, which is owner-only, but never a value.
+Trusted code. An error may give the number and the lines of bad rows, which are owner-only, but
+never a value or an id.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,18 @@ import numpy.typing as npt
 import polars as pl
 from polars import selectors
 
-from taciturn.data.options import Duplicates, IdType, Missing, Outside, ReadingOptions
+from taciturn._internal import memory
+from taciturn._internal.spelling import option
+from taciturn.data.options import (
+    TEXT_ONLY,
+    Duplicates,
+    IdType,
+    Missing,
+    Outside,
+    ReadingOptions,
+)
 from taciturn.data.ratings import Csr, Preparation, Ratings, compress_sorted, group
+from taciturn.data.rows import NEEDED, RowLog, numbers, timestamps, whole_numbers
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.scale import Scale
 from taciturn.tables.files import TableFile
@@ -22,7 +33,7 @@ from taciturn.tables.frames import is_path, to_frame
 from taciturn.tables.ids import IdIndex
 from taciturn.tables.names import ITEM, RATING, TIMESTAMP, USER
 from taciturn.tables.opening import UnreadableTable
-from taciturn.tables.text import PIECE
+from taciturn.tables.text import PIECE, Types
 
 ROLES = (USER, ITEM, RATING, TIMESTAMP)
 """Columns of a ratings table, in the order used by arrays and files without a header."""
@@ -44,77 +55,93 @@ def read_ratings(source: object, options: ReadingOptions) -> Ratings:
     scale = options.scale
     if scale is None:
         raise InvalidParameter(
-            "the scale must be declared: pass --scale, for example --scale 1:5; inferring it from "
-            "the data would reveal the smallest and the largest rating"
+            f"the scale must be declared: pass, for example, {option('scale', '1:5')}; inferring "
+            "it from the data would reveal the smallest and the largest rating"
         )
-    collected = _collect_source(source, scale, options)
+    table = _Source(source, options)
     preparation = Preparation(
         is_merged=options.duplicates is not Duplicates.ERROR,
         is_filtered=options.missing is Missing.DROP or options.outside is Outside.DROP,
         is_pattern_from_values=options.outside is Outside.DROP
         or (hasattr(source, "tocoo") and scale.low <= 0 <= scale.high),
     )
-    return _build(collected, scale, options.duplicates, preparation)
-
-
-def _collect_source(source: object, scale: Scale, options: ReadingOptions) -> "_Collected":
-    """Collect the ratings of a file or of data in memory."""
-    roles = ["user", "item", "rating", *(["timestamp"] if options.timestamps else [])]
-    file = None
-    if is_path(source):
-        file = TableFile(
-            source,
-            ROLES,
-            options.columns,
-            options.separator,
-            options.header,
-            max_expansion=options.max_expansion,
-        )
-    if options.item_id_type is not None and not (file and file.is_text):
-        raise InvalidParameter(
-            "item_id_type applies only to text files; Parquet files, frames and arrays keep their "
-            "types: leave out --item-id-type"
-        )
-    if file is None:
-        frame = to_frame(source, ROLES, options.columns)
-        _check_timestamps(options, frame.columns)
-        return _collect(frame.select(roles).iter_slices(PIECE), scale, options)
-    _check_timestamps(options, file.places)
     try:
-        pieces = file.pieces(roles, {"rating": pl.Float64})
-        return _collect(_typed(pieces, options.item_id_type), scale, options)
+        return _build(_collect_source(table, scale, options), scale, options, preparation)
+    except _Repeated as error:
+        raise InvalidDocument(
+            f"ratings that repeat a (user, item) pair: {error.count:,}{table.example(error.pair)}; "
+            f"pass {option('duplicates', 'last')} or {option('duplicates', 'mean')}"
+        ) from None
+
+
+class _Source:
+    """A file, or a table in memory, read in pieces."""
+
+    def __init__(self, source: object, options: ReadingOptions) -> None:
+        self.file: TableFile | None = None
+        self._roles = [*NEEDED, *(["timestamp"] if options.timestamps else [])]
+        if is_path(source):
+            self.file = TableFile(
+                source,
+                ROLES,
+                options.columns,
+                options.separator,
+                options.header,
+                encoding=options.encoding,
+                decimal_comma=options.decimal_comma,
+                max_expansion=options.max_expansion,
+            )
+        if not (self.file and self.file.is_text):
+            _check_typed(options)
+        if self.file is None:
+            self._frame = to_frame(source, ROLES, options.columns)
+        _check_timestamps(options, self.file.places if self.file else self._frame.columns)
+
+    def pieces(self, types: Types | None = None) -> Iterable[pl.DataFrame]:
+        """Columns of all roles that are read; `types` are those of a text file's numbers."""
+        if self.file is None:
+            return self._frame.select(self._roles).iter_slices(PIECE)
+        return self.file.pieces(self._roles, types)
+
+    def example(self, pair: tuple[object, object]) -> str:
+        """Places of a repeated pair, found by reading the source once more."""
+        log, found = RowLog(self.file), []
+        own = [pl.col(role).cast(pl.String) for role in ("user", "item")]
+        for piece in self.pieces():
+            is_own = piece.select((own[0] == str(pair[0])) & (own[1] == str(pair[1]))).to_series()
+            found += [log.rows + row for row in is_own.arg_true().to_list()]
+            log.begin(len(piece))
+            if len(found) > 1:
+                return f", for example in {log.place(found[0])} and {log.place(found[1])}"
+        return ""
+
+
+def _collect_source(table: _Source, scale: Scale, options: ReadingOptions) -> "_Collected":
+    """Collect the ratings of a file or of data in memory."""
+    try:
+        return _collect(table.pieces({"rating": pl.Float64}), scale, options, RowLog(table.file))
     except UnreadableTable:
-        if not file.is_text:
+        if table.file is None or not table.file.is_text:
             raise
-        # Read as text to report a rating that is not a number.
-        return _collect(_typed(file.pieces(roles), options.item_id_type), scale, options)
+    # A rating is not a number, or has a blank after it. Read as text, this is one field's matter.
+    return _collect(table.pieces(), scale, options, RowLog(table.file))
+
+
+def _check_typed(options: ReadingOptions) -> None:
+    """Raise if an option for text files is given with another source."""
+    for name in TEXT_ONLY:
+        if getattr(options, name) not in (None, False):
+            raise InvalidParameter(
+                f"{option(name)} applies only to text files; Parquet files, frames and arrays keep "
+                "their types: leave it out"
+            )
 
 
 def _check_timestamps(options: ReadingOptions, found: Collection[str]) -> None:
     if options.timestamps and "timestamp" not in found:
         raise InvalidDocument(
-            "there is no column of timestamps; name it with --columns timestamp=NAME"
+            f"there is no column of timestamps; name it with {option('columns', 'timestamp=NAME')}"
         )
-
-
-def _typed(pieces: Iterable[pl.DataFrame], item_id_type: IdType | None) -> Iterator[pl.DataFrame]:
-    """Pieces of a text file, with the item ids converted to the declared type."""
-    for piece in pieces:
-        if item_id_type is IdType.INT:
-            piece = piece.with_columns(item=_whole_numbers(piece["item"]))
-        yield piece
-
-
-def _whole_numbers(ids: pl.Series) -> pl.Series:
-    """Item ids as integers. Raises if one is not a plain decimal number."""
-    numbers = ids.cast(pl.Int64, strict=False)
-    odd = int((numbers.cast(pl.String).ne_missing(ids)).sum())
-    if odd:
-        raise InvalidDocument(
-            f"at least {odd:,} item ids are not whole numbers in plain decimal form, such as 7; "
-            "leave out --item-id-type int"
-        )
-    return numbers
 
 
 @dataclass(frozen=True)
@@ -127,82 +154,54 @@ class _Collected:
     timestamps: npt.NDArray[np.int64] | None
 
 
-def _collect(pieces: Iterable[pl.DataFrame], scale: Scale, options: ReadingOptions) -> _Collected:
+def _collect(
+    pieces: Iterable[pl.DataFrame], scale: Scale, options: ReadingOptions, log: RowLog
+) -> _Collected:
     """Collect pieces of a table in compact form, applying the policies for bad rows."""
     users, items = IdIndex("user"), IdIndex("item")
     codes: list[npt.NDArray[Any]] = [np.empty(0, dtype=scale.dtype)]
     when: list[npt.NDArray[np.int64]] = []
-    rows = outside = 0
-    lacking = dict.fromkeys(("user", "item", "rating"), 0)
     for piece in pieces:
-        rows += len(piece)
-        piece = piece.with_columns(_numbers(piece["rating"]))
+        log.begin(len(piece))
+        if options.item_id_type is IdType.INT:
+            piece = piece.with_columns(item=whole_numbers(piece["item"], log))
+        rating = numbers(piece["rating"], log, decimal_comma=options.decimal_comma)
+        piece = piece.with_columns(rating)
         piece = piece.with_columns(selectors.float().fill_nan(None))  # counts as missing
-        for role in lacking:
-            lacking[role] += piece[role].null_count()
-        if any(piece[role].has_nulls() for role in lacking):
-            piece = piece.drop_nulls(["user", "item", "rating"])
+        if any(piece[role].has_nulls() for role in NEEDED):
+            for role in NEEDED:
+                log.add(role, piece[role].is_null().to_numpy())
+            is_whole = piece.select(pl.all_horizontal(pl.col(NEEDED).is_not_null())).to_series()
+            log.keep(is_whole.to_numpy())
+            piece = piece.filter(is_whole)
         coded, bad = scale.encode(piece["rating"].to_numpy())
-        if bad.any():
-            outside += int(bad.sum())
-            if options.outside is Outside.DROP:
-                piece, coded = piece.filter(pl.Series(~bad)), coded[~bad]
+        log.add("outside", bad)
+        if options.outside is Outside.DROP and bad.any():
+            log.keep(~bad)
+            piece, coded = piece.filter(pl.Series(~bad)), coded[~bad]
         codes.append(coded)
         users.add(piece["user"])
         items.add(piece["item"])
         if "timestamp" in piece.columns:
-            when.append(_timestamps(piece["timestamp"]))
-    if options.missing is Missing.ERROR and any(lacking.values()):
-        role, count = max(lacking.items(), key=lambda pair: pair[1])
-        raise InvalidDocument(
-            f"rows without a {role}: {count:,}; complete them, or drop them with --missing drop"
-        )
-    if options.outside is Outside.ERROR and outside:
-        raise InvalidDocument(
-            f"{outside:,} of {rows:,} ratings are not on the scale {scale}; correct --scale, or "
-            "pass --outside clip or --outside drop"
-        )
+            when.append(timestamps(piece["timestamp"], log))
+        memory.require(2 * int(piece.estimated_size()), "reading the ratings")
+    log.check(scale, options)
+    # The codes together, and both directions of the compressed rows with their ids.
+    memory.require(30 * sum(map(len, codes)), "reading the ratings")
     together = np.concatenate(codes)
-    if not together.size:
-        raise InvalidDocument(
-            "there are no ratings; check the source, and --missing and --outside if they drop rows"
-        )
+    log.check_any_left(together.size)
     return _Collected(users, items, together, np.concatenate(when) if when else None)
 
 
-def _numbers(series: pl.Series) -> pl.Series:
-    """Ratings as 64-bit floats."""
-    if series.dtype == pl.Boolean or not (series.dtype.is_numeric() or series.dtype == pl.String):
-        raise InvalidDocument(
-            "the rating column must hold numbers; choose another with --columns rating=NAME"
-        )
-    try:
-        return series.cast(pl.Float64, strict=True)
-    except pl.exceptions.PolarsError:
-        raise InvalidDocument(
-            "a rating is not a number; correct it, or choose another column with --columns "
-            "rating=NAME"
-        ) from None
+class _Repeated(Exception):
+    """Ratings repeat a pair: their number, and the first pair by indices or by ids."""
 
-
-def _timestamps(series: pl.Series) -> npt.NDArray[np.int64]:
-    if series.null_count():
-        raise InvalidDocument(
-            "some rows have no timestamp; complete them, or read without timestamps"
-        )
-    try:
-        if series.dtype == pl.String:
-            numbers = series.cast(pl.Float64, strict=False)
-            series = series.str.to_datetime() if numbers.has_nulls() else numbers
-        if series.dtype.is_temporal():
-            series = series.dt.epoch("s")
-        return series.cast(pl.Int64, strict=True).to_numpy().copy()
-    except pl.exceptions.PolarsError:
-        raise InvalidDocument("a timestamp is neither a number nor a date; correct it") from None
+    def __init__(self, count: int, pair: tuple[Any, Any]) -> None:
+        self.count, self.pair = count, pair
 
 
 def _build(
-    collected: _Collected, scale: Scale, duplicates: Duplicates, preparation: Preparation
+    collected: _Collected, scale: Scale, options: ReadingOptions, preparation: Preparation
 ) -> Ratings:
     """Ratings in compressed rows, with each pair once.
 
@@ -227,7 +226,12 @@ def _build(
         order = by_user.codes
         when = when[order]
         by_user = Csr(by_user.starts, by_user.columns, codes[order])
-    scale, by_user, when = _each_pair_once(scale, by_user, when, duplicates)
+    try:
+        scale, by_user, when = _each_pair_once(scale, by_user, when, options.duplicates)
+    except _Repeated as error:
+        user, item = error.pair
+        error.pair = user_ids[user], item_ids[item]
+        raise
     return Ratings(
         user_ids=user_ids,
         item_ids=item_ids,
@@ -264,10 +268,9 @@ def _each_pair_once(
     if first.all():
         return scale, table, when
     if duplicates is Duplicates.ERROR:
-        raise InvalidDocument(
-            f"ratings that repeat a (user, item) pair: {int((~first).sum()):,}; pass --duplicates "
-            "last or --duplicates mean"
-        )
+        place = int(first.argmin())
+        user = int(np.searchsorted(table.starts, place, side="right")) - 1
+        raise _Repeated(int((~first).sum()), (user, int(table.columns[place])))
     begins = np.flatnonzero(first)
     starts = np.concatenate([[0], np.cumsum(first, dtype=np.int64)])[table.starts]
     if duplicates is Duplicates.MEAN:

@@ -16,6 +16,7 @@ from typing import Any
 from taciturn._internal import validate
 from taciturn._internal.cell_cache import COMPARISON, CellCache
 from taciturn._internal.progress import as_report
+from taciturn._internal.spelling import option
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -83,12 +84,12 @@ class Plan:
             if not (isinstance(solver, str) and solver in CATALOG):
                 known = ", ".join(CATALOG)
                 raise InvalidParameter(
-                    f"solvers must be from {known}, got {validate.shown(solver)}"
+                    f"{option('solvers')} must be from {known}, got {validate.shown(solver)}"
                 )
         if not self.solvers:
-            raise InvalidParameter("solvers must name at least one solver")
+            raise InvalidParameter(f"{option('solvers')} must name at least one solver")
         if len(set(self.solvers)) < len(self.solvers):
-            raise InvalidParameter("--solvers names a solver twice; name each once")
+            raise InvalidParameter(f"{option('solvers')} names a solver twice; name each once")
         units = tuple(validate.choice("units", unit, Unit) for unit in self.units)
         object.__setattr__(self, "units", units)
         if not units or len(set(units)) < len(units):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import files, strict_json
+from taciturn._internal.spelling import option
 from taciturn.accounting.events import Noise
 from taciturn.errors import InvalidDocument, NoiseReuse, OutputError
 from taciturn.mechanisms.noise import FORMAT as NOISE_FORMAT
@@ -184,6 +185,6 @@ def _reported(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"cannot erase the noise key in {path}: {error.strerror}; run the command again with "
-            "--resume to finish"
+            f"cannot erase the noise key in {path}: {error.strerror}; run the training again "
+            f"with {option('resume', True)} to finish"
         ) from None

@@ -16,6 +16,7 @@ import polars as pl
 from taciturn._internal import validate
 from taciturn._internal.arrays import checked
 from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
+from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn, assumed_prior, known_ratings, solve_profile
 from taciturn.model.profiles import Floats, Prior, Profiles, Rows
@@ -129,7 +130,9 @@ class FactorModel:
 
     def rows_of_users(self, ids: Id | Ids) -> npt.NDArray[np.int64]:
         """Row of each user id; raises and names the first unknown one."""
-        hint = "fold in a new user from their own ratings with --ratings FILE or fold_in"
+        hint = (
+            f"fold in a new user from their own ratings with {either('--ratings FILE', 'fold_in')}"
+        )
         return _known_rows(ids, self.user_profiles, "user", hint)
 
     def rows_of_items(self, ids: Id | Ids) -> npt.NDArray[np.int64]:
@@ -259,5 +262,7 @@ def _check_rows(rows: Rows, profiles: Profiles, role: str) -> None:
 
 def _estimated(variances: Any) -> Any:
     if variances is None:
-        raise InvalidParameter("these profiles have no variances; train with --uncertainty")
+        raise InvalidParameter(
+            f"these profiles have no variances; train with {option('uncertainty', True)}"
+        )
     return variances

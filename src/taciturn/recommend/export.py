@@ -12,6 +12,7 @@ from taciturn._internal import strict_json
 from taciturn._internal.encode import npz_bytes, parquet_bytes
 from taciturn._internal.files import check_absent, write_file, write_folder
 from taciturn._internal.optional import require
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidParameter
 from taciturn.model.profiles import Profiles
 from taciturn.recommend.serve import Recommender
@@ -95,7 +96,7 @@ def _to_ann(release: Release, output: Path) -> dict[str, Any]:
     items = release.model.items
     if items is None:
         raise InvalidParameter(
-            "the release has no item profiles to index; choose --to parquet or npz"
+            f"the release has no item profiles to index; choose {option('to', 'parquet')} or npz"
         )
     vectors = np.column_stack([items.factors, items.biases]).astype(np.float32)
     index = voyager.Index(

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from taciturn._internal.ids import Id, parse_id
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn
 from taciturn.recommend.serve import Recommendation, Recommender
@@ -28,7 +29,9 @@ class Recipient:
     def __post_init__(self) -> None:
         if (self.user is None) == (self.ratings is None):
             raise InvalidParameter(
-                "pass either --user ID, or --ratings FILE for a user who is not in the release"
+                f"pass either {option('user', 'ID')}, or {option('ratings', 'FILE')} for a user "
+                "who is not in "
+                "the release"
             )
 
 

@@ -13,6 +13,7 @@ from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
 from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
 from taciturn._internal.interchange import Pandas
+from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel, HasModel, model_of
 from taciturn.model.fold_in import FoldedIn
@@ -67,7 +68,7 @@ class Recommender:
         chosen = items if items is not None else model.items
         if chosen is None:
             raise InvalidParameter(
-                "the release has no item profiles; pass your own with --items FILE"
+                f"the release has no item profiles; pass your own with {option('items', 'FILE')}"
             )
         width = model.factor_count
         if chosen.factors.shape[1] != width:
@@ -240,6 +241,6 @@ class Recommender:
         if self._model.users is None:
             raise InvalidParameter(
                 "the release has no user profiles; fold a user in from their own ratings with "
-                "--ratings FILE or Recommender.fold_in"
+                f"{either('--ratings FILE', 'fold_in')}"
             )
         return self._model.users

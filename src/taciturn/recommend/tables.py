@@ -11,6 +11,7 @@ import polars as pl
 
 from taciturn._internal.ids import id_series, same_type
 from taciturn._internal.interchange import Pandas
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.model.profiles import Profiles
 from taciturn.release.tables import profiles_from_frame
@@ -67,7 +68,7 @@ def read_items(path: str | Path, width: int, ids: str | Path | None = None) -> P
 def _from_array(path: Path, ids: str | Path | None, width: int) -> Profiles:
     if ids is None:
         raise InvalidDocument(
-            f"{path} contains no item ids; pass a table of them with --item-ids FILE"
+            f"{path} contains no item ids; pass a table of them with {option('item_ids', 'FILE')}"
         )
     try:
         loaded = np.load(path, allow_pickle=False)
@@ -103,7 +104,7 @@ def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
     if users is not None and users.n_unique() > 1:
         raise InvalidDocument(f"{path} has ratings of several users; keep those of one user")
     if len(frame) == 0:
-        raise InvalidDocument(f"{path} has no ratings")
+        raise InvalidDocument(f"{path} has no ratings; add at least one")
     items = same_type(items, item_ids, str(path))
     if values.dtype.is_numeric() is False or values.has_nulls() or items.has_nulls():
         raise InvalidDocument(f"{path} must have an item id and a number in every row")

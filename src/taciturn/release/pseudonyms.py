@@ -11,6 +11,7 @@ import polars as pl
 
 from taciturn._internal.encode import Private, parquet_bytes
 from taciturn._internal.files import write_file
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidDocument
 from taciturn.tables.opening import is_parquet
 from taciturn.tables.whole import read_table
@@ -57,21 +58,24 @@ def same_ids(known: pl.DataFrame, ids: pl.Series) -> pl.Series:
     if not (found.dtype.is_integer() and ids.dtype.is_integer()):
         kinds = ["whole numbers" if each.dtype.is_integer() else "text" for each in (found, ids)]
         raise InvalidDocument(
-            f"the user ids of --pseudonyms-in are {kinds[0]} and those of the ratings are "
+            f"the user ids of {option('pseudonyms_in')} are {kinds[0]} and those of the ratings "
+            "are "
             f"{kinds[1]}; read the ratings from the same kind of file as before"
         )
     try:
         return found.cast(ids.dtype)
     except pl.exceptions.PolarsError:
         raise InvalidDocument(
-            "the user ids of --pseudonyms-in are outside the range of those of the ratings"
+            f"the user ids of {option('pseudonyms_in')} are outside the range of those of the "
+            "ratings"
         ) from None
 
 
 def read_pseudonyms(path: str | Path) -> pl.DataFrame:
     """Map of an earlier training, from its private file; raises unless it is one-to-one."""
     foreign = InvalidDocument(
-        f"{path} is not a map of pseudonyms: pass a file that --pseudonyms-out wrote, with the "
+        f"{path} is not a map of pseudonyms: pass a file that an earlier "
+        f"training wrote ({option('pseudonyms_out', python='pseudonyms')}), with the "
         f"columns {USER_ID} and {PSEUDONYM}"
     )
     if Path(path).is_file() and not is_parquet(str(path)):

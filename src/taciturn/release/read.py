@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from taciturn._internal import strict_json, validate
 from taciturn._internal.forks import check_fork
+from taciturn._internal.spelling import option
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Status, check_version
 from taciturn.accounting.units import Unit
@@ -54,8 +55,8 @@ def load_release(path: str | Path, public_key: PublicKey | None = None) -> Relea
         check_signed(files, key)
     elif bundle.SIGNATURE in files:
         warnings.warn(
-            f"the signature of {path} was not checked; pass its owner's public key (--public-key "
-            f"FILE, in Python public_key=), or run taciturn verify {path} --public-key FILE",
+            f"the signature of {path} was not checked; pass its owner's public key with "
+            f"{option('public_key', 'FILE')}",
             SignatureNotChecked,
             stacklevel=2,
         )
@@ -134,7 +135,7 @@ def check_signed(files: dict[str, bytes], public_key: Ed25519PublicKey | None) -
     if bundle.SIGNATURE not in files:
         if public_key is None:
             return "not signed, and no signature was required"
-        raise CheckFailed("the release is not signed, and --public-key requires it")
+        raise CheckFailed(f"the release is not signed, and {option('public_key')} requires it")
     key = check_signature(files[bundle.SIGNATURE], files[bundle.SUMS], public_key)
     if public_key is not None:
         return "the checksums are signed with the given key"

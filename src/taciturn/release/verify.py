@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn._internal import validate
+from taciturn._internal.spelling import option
 from taciturn.accounting.certificate import Certificate, delta_warning, rounded_up
 from taciturn.accounting.ledger import Status
 from taciturn.config_file import file_digest
@@ -22,7 +23,7 @@ from taciturn.release.read import check_signed, check_sums, followed, parse, rea
 from taciturn.release.sign import PublicKey, as_public_key
 
 _DATE_UNSIGNED = (
-    "--not-before needs --public-key: without it, anyone can change the date of a release"
+    "a date counts only with a public key: without one, anyone can change the date of a release"
 )
 
 
@@ -175,7 +176,9 @@ def _check_date(release: Release, earliest: date) -> str:
 
 def _check_configuration(found: Configuration | None, wanted: str) -> str:
     if found is None:
-        raise CheckFailed("the release names no configuration file, and --config requires it")
+        raise CheckFailed(
+            f"the release names no configuration file, and {option('config')} requires it"
+        )
     if found.sha256 != wanted:
         raise CheckFailed("the release was trained with another configuration file")
     if not found.command_line:

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from taciturn._internal import strict_json, validate
 from taciturn._internal.encode import Private, parquet_bytes
 from taciturn._internal.files import write_file, write_folder
+from taciturn._internal.spelling import option
 from taciturn._version import __version__
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
@@ -38,10 +39,13 @@ class UsersOut(StrEnum):
     NONE = "none"
 
 
-NO_USERS = (
-    "a release under unit user cannot contain users: a user profile is an exact function of one "
-    "user's ratings; pass --users-out none, and recommend with --ratings"
-)
+def no_users() -> str:
+    """Message for a release under unit `user` that would contain users."""
+    return (
+        "a release under unit user cannot contain users: a user profile is an exact function of "
+        f"one user's ratings; pass {option('users_out', 'none')}, and fold users in from their own "
+        "ratings"
+    )
 
 
 def write_release(
@@ -90,7 +94,8 @@ def write_release(
     tables = {name: (held, id_name) for name, id_name, held in axes if held is not None}
     if not tables:
         raise InvalidDocument(
-            f"{fit.solver} releases users only, so --users-out none would leave nothing"
+            f"{fit.solver} releases users only, so {option('users_out', 'none')} would leave "
+            "nothing"
         )
     facts = Facts(
         solver=fit.solver,
@@ -136,7 +141,7 @@ def _released_model(fit: Fit, users_out: UsersOut, pseudonyms: pl.DataFrame | No
 def _released_users(fit: Fit) -> Profiles:
     """User profiles that may be released; raises if there are none."""
     if fit.model.users is None or fit.ledger.unit is Unit.USER:
-        raise InvalidDocument(NO_USERS)
+        raise InvalidDocument(no_users())
     return fit.model.users
 
 

@@ -63,7 +63,9 @@ class BiasSolver(Solver):
         object.__setattr__(self, "unit", validate.choice("unit", self.unit, Unit))
         validate.positive("regularization", self.regularization, "1 is usual")
         if self.unit is not Unit.VALUE and not self.is_private:
-            raise InvalidParameter(f"{self.name} is not private, so unit does not apply")
+            raise InvalidParameter(
+                f"{self.name} is not private, so unit does not apply; leave it out"
+            )
         if self.unit is not Unit.VALUE and self.regularization != 1:
             raise InvalidParameter(
                 f"unit {self.unit} chooses the regularization itself; leave it out, or use unit "

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taciturn._internal import validate
+from taciturn._internal.spelling import option, parameter
 from taciturn.accounting.events import Rows
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
@@ -196,8 +197,8 @@ def make_solver(name: str, /, *, unit: Unit | str | None = None, **options: Any)
             given["unit"] = unit
     unknown = given.keys() - entry.settings.keys()
     if unknown:
-        setting = sorted(unknown)[0].replace("_", "-")
-        raise InvalidParameter(f"the solver {name} has no setting {setting!r}; leave it out")
+        setting = parameter(sorted(unknown)[0])
+        raise InvalidParameter(f"the solver {name} has no setting {setting}; leave it out")
     return entry.load()(**given)
 
 
@@ -206,8 +207,10 @@ def _check_unit(name: str, entry: Entry, unit: Unit) -> None:
         return
     known = f"{' and '.join(solvers_of_all_units())} support {unit}"
     if not entry.is_private:
-        raise InvalidParameter(f"{name} is not private, so --unit does not apply; {known}")
-    raise InvalidParameter(f"{name} supports --unit value only; {known}")
+        raise InvalidParameter(
+            f"{name} is not private, so {option('unit')} does not apply; {known}"
+        )
+    raise InvalidParameter(f"{name} supports {option('unit', 'value')} only; {known}")
 
 
 def solvers_of_all_units() -> list[str]:

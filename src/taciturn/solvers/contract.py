@@ -73,7 +73,7 @@ class Session:
         as_report(self.progress, "training")
         parallel.thread_count(self.threads)
         if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise InvalidParameter("seed must be a whole number")
+            raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
         if not 0 <= self.seed < SEED_MAX:
             raise InvalidParameter("seed must be a whole number from 0 to 2^63 − 1")
         if self.folder is not None and type(self.folder) is not RunFolder:

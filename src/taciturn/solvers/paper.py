@@ -101,7 +101,9 @@ class PaperSolver(Solver):
         check_iterations(self.iterations)
         validate.positive("step_size", self.step_size, "see the solver's default")
         if validate.finite("regularization", self.regularization, "the paper uses 0") < 0:
-            raise InvalidParameter(f"regularization must not be negative: {self.regularization}")
+            raise InvalidParameter(
+                f"regularization must not be negative, got {self.regularization}"
+            )
         validate.positive("norm_bound", self.norm_bound, "the paper uses 1")
         check_delta(self.delta_i, "delta_i", "the paper uses 0.01")
         check_stated_delta(self.delta)

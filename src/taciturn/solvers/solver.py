@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
+from taciturn._internal.spelling import parameter
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Event
 from taciturn.accounting.ledger import Status
@@ -119,7 +120,9 @@ class Solver(ABC):
     def require_budget(self, budget: Budget | None) -> Budget:
         """Budget; raises if it is None."""
         if budget is None:
-            raise InvalidParameter(f"{self.name} needs a budget")
+            raise InvalidParameter(
+                f"{self.name} needs a budget, such as Budget.from_epsilon(1, 1e-5)"
+            )
         return budget
 
     def spending(self, budget: Budget) -> tuple["Solver", Budget | None]:
@@ -218,7 +221,7 @@ def check_factors(factors: int, most: int) -> None:
     """Raise unless the number of factors is valid."""
     validate.positive_integer("factors", factors, "5 to 50 are common")
     if factors > most:
-        raise InvalidParameter(f"factors must be at most {most:,}, got {factors:,}")
+        raise InvalidParameter(f"{parameter('factors')} must be at most {most:,}, got {factors:,}")
 
 
 def check_iterations(iterations: int) -> None:

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.tables.fields import plain_name
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +18,8 @@ class Role:
     name
         Name of the role.
     aliases
-        Column names to look for, in lower case, in order of preference.
+        Column names to look for, in order of preference. Case, spaces, hyphens and underscores do
+        not matter.
     is_required
         If true, a table without the column is refused.
     """
@@ -24,6 +27,11 @@ class Role:
     name: str
     aliases: tuple[str, ...]
     is_required: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Aliases in the form of `plain_name`."""
+        return [plain_name(alias) for alias in self.aliases]
 
 
 Roles = tuple[Role, ...]
@@ -55,8 +63,8 @@ def find_columns(
             found[each.name] = match
         elif each.is_required:
             raise InvalidDocument(
-                f"no column looks like the {each.name}; {listed}; name it with --columns "
-                f"{each.name}=NAME"
+                f"no column looks like the {each.name}; {listed}; name it with "
+                f"{option('columns', f'{each.name}=NAME')}"
             )
     if len(set(found.values())) != len(found):
         raise InvalidParameter(
@@ -67,8 +75,8 @@ def find_columns(
 
 def is_header(fields: list[str], roles: Roles) -> bool:
     """True if a first line names a column for every required role."""
-    names = {field.strip().strip('"').lower() for field in fields}
-    return all(names & set(role.aliases) for role in roles if role.is_required)
+    names = {plain_name(field) for field in fields}
+    return all(names & set(role.names) for role in roles if role.is_required)
 
 
 def column_of(frame: pl.DataFrame, role: Role) -> pl.Series | None:
@@ -78,8 +86,8 @@ def column_of(frame: pl.DataFrame, role: Role) -> pl.Series | None:
 
 
 def _match(names: list[str], role: Role) -> str | None:
-    by_name = {name.strip().lower(): name for name in names}
-    return next((by_name[alias] for alias in role.aliases if alias in by_name), None)
+    by_name = {plain_name(name): name for name in reversed(names)}
+    return next((by_name[alias] for alias in role.names if alias in by_name), None)
 
 
 def _listed(names: list[str]) -> str:

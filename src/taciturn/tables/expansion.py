@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidDocument
 
 MAX_EXPANSION = 100.0
@@ -70,11 +71,11 @@ class ExpansionLimit:
         """Raise if `size` bytes are too many."""
         if size <= self.size:
             return
-        option = "pass a larger --max-expansion, or " if self.has_option else ""
+        advice = f"pass a larger {option('max_expansion')}, or " if self.has_option else ""
         raise InvalidDocument(
             f"{self.path} unpacks to more than {self.size:,} bytes, "
             f"{self.size / Path(self.path).stat().st_size:.0f} times its size, which is the limit "
-            f"for compressed files; if you trust it, {option}write it as plain text"
+            f"for compressed files; if you trust it, {advice}write it as plain text"
         )
 
 
@@ -98,6 +99,26 @@ def unpacked(limit: ExpansionLimit) -> bytes | None:
     if content.startswith((_GZIP, _ZSTD, *_ZLIB)):
         raise InvalidDocument(f"{path} is compressed twice; unpack it once")
     return content
+
+
+def unpacked_pieces(limit: ExpansionLimit) -> Iterator[bytes]:
+    """Text in a plain or compressed file, piece by piece."""
+    if (content := unpacked(limit)) is not None:
+        yield content
+        return
+    with Path(limit.path).open("rb") as file:
+        start = file.read(4)
+        file.seek(0)
+        if start == _ZSTD:
+            raise InvalidDocument(
+                f"{option('encoding')} does not apply to the Zstandard file {limit.path}; unpack "
+                "it first"
+            )
+        stream: _Stream = file
+        if start.startswith((_GZIP, *_ZLIB)):
+            stream = gzip.GzipFile(fileobj=file) if start.startswith(_GZIP) else _Zlib(file)
+        while piece := stream.read(_PIECE):
+            yield piece
 
 
 def zip_member(archive: zipfile.ZipFile, name: str, limit: ExpansionLimit) -> bytes:

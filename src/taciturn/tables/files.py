@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from taciturn._internal.forks import check_fork
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidDocument
 from taciturn.tables.abort_guard import abort_guard
 from taciturn.tables.columns import Roles, find_columns, is_header
@@ -15,8 +16,8 @@ from taciturn.tables.opening import (
     checked_path,
     is_parquet,
     scan_parquet,
-    text_source,
 )
+from taciturn.tables.sources import text_source
 from taciturn.tables.text import PIECE, TextRows, Types
 
 
@@ -36,6 +37,8 @@ class TableFile:
         Column names by role, where they are not recognised.
     separator, header
         Format of a text file; detected from its header line if None.
+    encoding, decimal_comma
+        Encoding of a text file, UTF-8 if None, and whether its numbers have a decimal comma.
     content
         The text, if it is already unpacked.
     max_expansion
@@ -55,6 +58,8 @@ class TableFile:
         separator: str | None = None,
         header: bool | None = None,
         *,
+        encoding: str | None = None,
+        decimal_comma: bool = False,
         content: bytes | None = None,
         max_expansion: float | None = None,
     ) -> None:
@@ -70,14 +75,26 @@ class TableFile:
                 self.places = {role: self._names.index(name) for role, name in found.items()}
             else:
                 limit = ExpansionLimit(self.path, max_expansion, has_option=True)
-                source = text_source(self.path, limit) if content is None else content
-                self._text = TextRows(self.path, source, separator, header)
+                source = text_source(self.path, limit, encoding) if content is None else content
+                self._text = TextRows(
+                    self.path, source, separator, header, decimal_comma=decimal_comma
+                )
                 self.places = _text_places(self._text, roles, columns, header)
 
     @property
     def is_text(self) -> bool:
         """True for a text file, whose fields have no types of their own."""
         return self._text is not None
+
+    def place(self, row: int) -> str:
+        """Place of a row, counted from 0, in words."""
+        if self._text is None:
+            return row_place(row)
+        return f"line {self._text.line(row):,}"
+
+    def short_line(self, row: int) -> str | None:
+        """Message for a row of a text file whose line is blank or has too few fields."""
+        return self._text.short_line(row) if self._text else None
 
     def pieces(self, roles: list[str], types: Types | None = None) -> Iterator[pl.DataFrame]:
         """Columns of the given roles, piece by piece.
@@ -96,6 +113,11 @@ class TableFile:
                 yield from frame.collect_batches(chunk_size=PIECE, maintain_order=True)
 
 
+def row_place(row: int) -> str:
+    """Place of a row of a table without lines, in words."""
+    return f"row index {row:,}"
+
+
 def _text_places(
     text: TextRows, roles: Roles, columns: dict[str, str] | None, header: bool | None
 ) -> dict[str, int]:
@@ -107,10 +129,13 @@ def _text_places(
         if header is None and columns is None and not is_header(fields, roles):
             raise InvalidDocument(
                 f"the first line of {text.path} does not name columns for {listed}; name them with "
-                "--columns, or pass --no-header and --separator"
+                f"{option('columns')}, or pass {option('header', False)} and {option('separator')}"
             )
         found = find_columns(fields, roles, columns, quote=False)
         return {role: fields.index(name) for role, name in found.items()}
     if len(fields) < len(needed):
-        raise InvalidDocument(f"{text.path} has {len(fields)} column(s); expected {listed}")
+        columns_found = "1 column" if len(fields) == 1 else f"{len(fields)} columns"
+        raise InvalidDocument(
+            f"{text.path} has {columns_found}; expected {listed}; check {option('separator')}"
+        )
     return {role.name: place for place, role in enumerate(roles[: len(fields)])}

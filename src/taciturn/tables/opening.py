@@ -10,12 +10,9 @@ from pathlib import Path
 import polars as pl
 
 from taciturn.errors import InvalidDocument
-from taciturn.tables.expansion import ExpansionLimit, unpacked
+from taciturn.tables.expansion import ExpansionLimit
 from taciturn.tables.parquet_check import check_parquet
-
-_UNREADABLE = (
-    "a line has the wrong number of fields, a field has the wrong type, or the text is not UTF-8"
-)
+from taciturn.tables.sources import is_utf8
 
 
 class UnreadableTable(InvalidDocument):
@@ -48,7 +45,9 @@ class Explained:
         # A panic in polars is not an Exception.
         panic = type(error).__name__ == "PanicException"
         if isinstance(error, broken) or type(error) is ValueError or panic:
-            raise UnreadableTable(f"cannot read {self.path} as a table: {_UNREADABLE}") from None
+            raise UnreadableTable(
+                f"cannot read {self.path} as a table; check its format, or write it again"
+            ) from None
 
 
 def checked_path(path: str | os.PathLike[str]) -> str:
@@ -88,7 +87,7 @@ def scan_parquet(
     files = _parquet_files(path)
     for file in files:
         check_parquet(file, ExpansionLimit(file, max_expansion, has_option))
-    if all(map(_is_utf8, files)):
+    if all(map(is_utf8, files)):
         return pl.scan_parquet(files, glob=False)
     return pl.scan_parquet([Path(file).read_bytes() for file in files])
 
@@ -107,31 +106,6 @@ def _parquet_files(path: str) -> list[str]:
     if not files:
         raise InvalidDocument(f"{path} has no Parquet files; check the path")
     return sorted(files, key=lambda file: Path(file).parts)
-
-
-def text_source(path: str, limit: ExpansionLimit | None = None) -> str | bytes:
-    """Path of a file that polars reads directly (plain, gzip, Zstandard, URL), else its content.
-
-    polars cannot open a file whose name is not UTF-8. The default limit is `ExpansionLimit(path)`.
-    Files at a URL are not checked.
-    """
-    if "://" in path:
-        return path
-    if not Path(path).is_file():
-        raise FileNotFoundError(path)
-    content = unpacked(limit or ExpansionLimit(path))
-    if content is not None:
-        return content
-    return path if _is_utf8(path) else Path(path).read_bytes()
-
-
-def _is_utf8(path: str) -> bool:
-    """False for a name that polars cannot open: Python holds its other bytes as surrogates."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_file(path: str) -> bool:

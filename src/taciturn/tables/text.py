@@ -4,23 +4,24 @@ Only the header determines how rows are read. For a file without a header the se
 declared, because the first line is data.
 """
 
-import io
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal
 
 import polars as pl
 
+from taciturn._internal.spelling import option
 from taciturn.errors import InvalidDocument, InvalidParameter
+from taciturn.tables.diagnosis import Layout, find_fault, line_fault, not_utf8
+from taciturn.tables.fields import NULLS, bare_name, plain_name, stripped
+from taciturn.tables.opening import UnreadableTable
+from taciturn.tables.sources import readable
 
 PIECE = 2**20
 """Maximum number of rows in memory at a time while reading."""
 
 SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 """Separators, in the order in which they are tried on the first line."""
-
-NULLS = ["", "NA", "N/A", "null", "NULL", "None"]
-"""Field contents that count as missing."""
 
 Types = Mapping[str, type[pl.DataType]]
 
@@ -37,6 +38,10 @@ class TextRows:
     separator, header
         Format of the file; detected from the first line if None. Without a header the separator
         is required.
+    decimal_comma
+        True if a comma separates the decimals of a number.
+    has_options
+        True if the caller can pass reading options, such as an encoding.
 
     Attributes
     ----------
@@ -50,23 +55,41 @@ class TextRows:
         source: str | bytes,
         separator: str | None = None,
         header: bool | None = None,
+        *,
+        decimal_comma: bool = False,
+        has_options: bool = True,
     ) -> None:
         self.path = path
         if header is False and separator is None:
             raise InvalidParameter(
-                f"pass --separator for {path}: without a header its first line is data, from which "
-                "the format must not be detected"
+                f"pass {option('separator')} for {path}: without a header its first line is data, "
+                "from which the format must not be detected"
             )
         if separator is None:
             separator = find_separator(path, source)
         if separator != "::" and len(separator.encode()) != 1:
-            raise InvalidParameter(f"--separator must be one character or ::, got {separator!r}")
+            raise InvalidParameter(
+                f"{option('separator')} must be one character or ::, got {separator!r}"
+            )
         # polars reads a double colon as two separators around an empty column.
         width, self._character = (2, ":") if separator == "::" else (1, separator)
-        row = _first_row(source, self._character)
-        self.fields = row[::width]
-        self._source = source
-        self._has_header = header is not False
+        try:
+            row = _first_row(source, self._character)
+        except pl.exceptions.ComputeError:
+            raise InvalidDocument(not_utf8(source, path, has_options=has_options)) from None
+        if not row:
+            raise InvalidDocument(f"{path} is empty; check the path")
+        if row == [""]:
+            raise InvalidDocument(f"the first line of {path} is blank; delete it")
+        self.fields = [bare_name(field) for field in row[::width]]
+        self._source, self._decimal_comma = source, decimal_comma
+        self._layout = Layout(
+            path=path,
+            separator=separator,
+            fields=len(self.fields),
+            has_header=header is not False,
+            has_options=has_options,
+        )
         # Lines with more fields are refused when read; in shorter ones, fields are missing.
         self._names = [f"column_{place}" for place in range(len(row))]
         self._columns = self._names[::width]
@@ -91,31 +114,54 @@ class TextRows:
         frame = pl.scan_csv(
             readable(self._source),
             has_header=False,
-            skip_rows=1 if self._has_header else 0,
+            skip_rows=1 if self._layout.has_header else 0,
             separator=self._character,
             schema={name: declared.get(name, pl.String) for name in self._names},
             null_values=NULLS,
+            decimal_comma=self._decimal_comma,
             raise_if_empty=False,
             glob=False,
         )
-        for piece in frame.select(chosen + checks).collect_batches(
-            chunk_size=PIECE, maintain_order=True
-        ):
-            if piece["\0broken"].any():
-                raise InvalidDocument(
-                    f"a field of {self.path} has a line break: close or double the quote in it, or "
-                    "write the table as Parquet, where line breaks are allowed"
-                )
-            if self._between and piece["\0single"].any():
-                raise InvalidDocument(
-                    f"{self.path} has single colons between fields; separate all fields by ::"
-                )
-            yield piece.select(list(places))
+        rows = 0
+        for piece in self._batches(frame.select(chosen + checks), is_typed=bool(declared)):
+            self._check_lines(piece, rows)
+            rows += len(piece)
+            yield piece.select(
+                stripped(column) if column.dtype == pl.String else column
+                for column in piece.select(list(places))
+            )
 
+    def _batches(self, frame: pl.LazyFrame, *, is_typed: bool) -> Iterator[pl.DataFrame]:
+        """Rows of the file in pieces; a fault is located if all fields are read as text."""
+        try:
+            yield from frame.collect_batches(chunk_size=PIECE, maintain_order=True)
+        except pl.exceptions.PolarsError:
+            if is_typed:  # the caller may read the fields as text, to find the one that is wrong
+                raise UnreadableTable(f"cannot read the numbers in {self.path}") from None
+            raise InvalidDocument(find_fault(self._source, self._layout)) from None
 
-def readable(source: str | bytes) -> str | io.BytesIO:
-    """Source in a form that polars accepts."""
-    return source if isinstance(source, str) else io.BytesIO(source)
+    def line(self, row: int) -> int:
+        """Number of the line that holds a row, both counted as usual: rows from 0, lines from 1."""
+        return row + 1 + self._layout.has_header
+
+    def short_line(self, row: int) -> str | None:
+        """Message for a row whose line is blank or has too few fields; None for any other row."""
+        return line_fault(self._source, self.line(row), self._layout)
+
+    def _check_lines(self, piece: pl.DataFrame, rows: int) -> None:
+        """Raise if a field of a piece that begins after `rows` rows spans lines or is misread."""
+        if piece["\0broken"].any():
+            line = self.line(rows + int(piece["\0broken"].arg_true()[0]))
+            raise InvalidDocument(
+                f"a field in line {line:,} of {self.path} has a line break: close or double the "
+                "quote in it, or write the table as Parquet, where line breaks are allowed"
+            )
+        if self._between and piece["\0single"].any():
+            line = self.line(rows + int(piece["\0single"].arg_true()[0]))
+            raise InvalidDocument(
+                f"line {line:,} of {self.path} has single colons between fields; separate all "
+                "fields by ::"
+            )
 
 
 def find_separator(path: str, source: str | bytes, single: Collection[str] | None = None) -> str:
@@ -125,12 +171,14 @@ def find_separator(path: str, source: str | bytes, single: Collection[str] | Non
     column if `single` is given, and is refused if it is None.
     """
     line = _first_line(source, path)
-    if single is not None and line.strip('"').lower() in single:
+    if single is not None and plain_name(line) in single:
         return ","
     outside_quotes = re.sub('"[^"]*"', "", line)
     found = next((each for each in SEPARATORS if each in outside_quotes), None)
     if found is None and single is None:
-        raise InvalidDocument(f"the first line of {path} has no known separator; pass --separator")
+        raise InvalidDocument(
+            f"the first line of {path} has no known separator; pass {option('separator')}"
+        )
     return found or ","
 
 
@@ -139,6 +187,8 @@ def _first_line(source: str | bytes, path: str) -> str:
     row = _first_row(source, "\x1f", quote=None, encoding="utf8-lossy")
     if not row:
         raise InvalidDocument(f"{path} is empty; check the path")
+    if not row[0]:
+        raise InvalidDocument(f"the first line of {path} is blank; delete it")
     return row[0]
 
 

@@ -14,18 +14,19 @@ from taciturn._internal.forks import check_fork
 from taciturn.errors import InvalidDocument
 from taciturn.tables.abort_guard import abort_guard
 from taciturn.tables.columns import Role, column_of
+from taciturn.tables.fields import NULLS, plain_name
 from taciturn.tables.names import ID, ITEM, RATING, TIMESTAMP, TITLE, USER
 from taciturn.tables.opening import (
     Explained,
     checked_path,
     is_parquet,
     scan_parquet,
-    text_source,
 )
-from taciturn.tables.text import NULLS, TextRows, find_separator, readable
+from taciturn.tables.sources import readable, text_source
+from taciturn.tables.text import TextRows, find_separator
 
 _NAMES = frozenset(
-    {ID, *(name for role in (USER, ITEM, RATING, TIMESTAMP, TITLE) for name in role.aliases)}
+    {ID, *(name for role in (USER, ITEM, RATING, TIMESTAMP, TITLE) for name in role.names)}
 )
 
 
@@ -47,15 +48,16 @@ def read_table(path: str | os.PathLike[str], *, is_typed: bool = True) -> pl.Dat
         if separator == "::":
             text = _double_colons(path, source)
         else:
-            text = _frame(TextRows(path, source, separator))
+            text = _frame(TextRows(path, source, separator, has_options=False))
     return text.select(_typed(column) for column in text) if is_typed else text
 
 
 def id_column(frame: pl.DataFrame, role: Role, source: str) -> pl.Series:
     """Column of user or item ids, which may also be named id."""
     found = column_of(frame, role)
-    if found is None and ID in frame.columns:
-        found = frame[ID]
+    if found is None:
+        names = [name for name in frame.columns if plain_name(name) == ID]
+        found = frame[names[0]] if names else None
     if found is None:
         raise InvalidDocument(
             f"{source} has no column of {role.name} ids; name one in its header, such as "
@@ -87,12 +89,15 @@ def _double_colons(path: str, source: str | bytes) -> pl.DataFrame:
     """Table separated by double colons; fields may contain single colons and quotes."""
     lines = [line for line in _lines(source) if line]
     header = [field.strip() for field in lines[0].split("::")]
-    if _NAMES.isdisjoint(name.lower() for name in header):
+    if _NAMES.isdisjoint(plain_name(name) for name in header):
         header = [ID, "title", *(f"column_{place}" for place in range(2, len(header)))]
         lines = ["", *lines]
     rows = [line.split("::") for line in lines[1:]]
-    if any(len(row) > len(header) for row in rows):
-        raise InvalidDocument(f"a line of {path} has more fields than the first; correct it")
+    if longer := [len(row) for row in rows if len(row) > len(header)]:
+        raise InvalidDocument(
+            f"a line of {path} has {longer[0]} fields, but the first line has {len(header)}; "
+            "correct it"
+        )
     columns = {
         name: pl.Series([row[place] if place < len(row) else None for row in rows], dtype=pl.String)
         for place, name in enumerate(header)

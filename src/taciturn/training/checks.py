@@ -1,6 +1,7 @@
 """Checks before a training starts and before its release is written."""
 
 from taciturn._internal import validate
+from taciturn._internal.spelling import option
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
@@ -27,7 +28,8 @@ def check_pattern(ratings: Ratings, solver: Solver, pattern_is_public: bool) -> 
         raise InvalidParameter(
             "unit value publishes the rating pattern, which here depends on rating values: ratings "
             "outside the scale are dropped, or the ratings are a sparse matrix, which cannot hold "
-            "a 0; pass --outside clip or --unit rating, or --pattern-is-public if the pattern is "
+            f"a 0; pass {option('outside', 'clip')} or {option('unit', 'rating')}, or "
+            f"{option('pattern_is_public', True)} if the pattern is "
             "public"
         )
 

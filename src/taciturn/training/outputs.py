@@ -8,13 +8,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from taciturn._internal import validate
 from taciturn._internal.files import check_absent, check_pointer
+from taciturn._internal.spelling import option
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidParameter
 from taciturn.release.about import About
 from taciturn.release.facts import Configuration
 from taciturn.release.pseudonyms import read_pseudonyms
 from taciturn.release.sign import read_private_key
-from taciturn.release.write import NO_USERS, UsersOut
+from taciturn.release.write import UsersOut, no_users
 from taciturn.solvers.solver import Solver
 
 ITEMS, PSEUDONYMS = "items.parquet", "pseudonyms.parquet"
@@ -118,7 +119,7 @@ def users_in_release(solver: Solver, users_out: UsersOut | str | None) -> UsersO
         return UsersOut.NONE if protects_users else UsersOut.IDS
     users_out = validate.choice("users_out", users_out, UsersOut)
     if protects_users and users_out is not UsersOut.NONE:
-        raise InvalidParameter(NO_USERS)
+        raise InvalidParameter(no_users())
     return users_out
 
 
@@ -128,25 +129,31 @@ def make_targets(outputs: Outputs, solver: Solver) -> Targets:
     users_out = users_in_release(solver, outputs.users_out)
     if (users_out is UsersOut.PSEUDONYMS) != (outputs.pseudonyms is not None):
         raise InvalidParameter(
-            "--users-out pseudonyms and --pseudonyms-out FILE must be passed together: the file "
+            f"{option('users_out', 'pseudonyms')} and "
+            f"{option('pseudonyms_out', 'FILE', python='pseudonyms')} must be passed together: "
+            "the file "
             "holds the private map from user ids to pseudonyms"
         )
     if outputs.pseudonyms_in is not None and users_out is not UsersOut.PSEUDONYMS:
         raise InvalidParameter(
-            "--pseudonyms-in needs --users-out pseudonyms and --pseudonyms-out FILE"
+            f"{option('pseudonyms_in')} needs {option('users_out', 'pseudonyms')} and "
+            f"{option('pseudonyms_out', 'FILE', python='pseudonyms')}"
         )
     if outputs.private_items is not None and not solver.has_private_items:
         raise InvalidParameter(
-            f"{solver.name} has no private item profiles; leave out --private-items-out"
+            f"{solver.name} has no private item profiles; leave out "
+            f"{option('private_items_out', python='private_items')}"
         )
     if users_out is UsersOut.NONE and solver.has_private_items:
-        raise InvalidParameter(f"{solver.name} releases users only; leave out --users-out none")
+        raise InvalidParameter(
+            f"{solver.name} releases users only; leave out {option('users_out', 'none')}"
+        )
     files = ((ITEMS, outputs.private_items), (PSEUDONYMS, outputs.pseudonyms))
     private = {name: Path(path).absolute() for name, path in files if path is not None}
     latest = Path(outputs.latest).absolute() if outputs.latest is not None else None
     paths = (release, run_folder(release), *private.values())
     if latest is not None and latest in paths:
-        raise InvalidParameter("--latest must be another path than the other outputs")
+        raise InvalidParameter(f"{option('latest')} must be another path than the other outputs")
     if len({path.resolve() for path in paths}) != len(paths):
         raise InvalidParameter("outputs must have different paths")
     return Targets(

@@ -18,6 +18,7 @@ from taciturn.solvers.contract import Session
 from taciturn.solvers.loop import planned_events
 from taciturn.solvers.solver import Solver
 from taciturn.training.checks import check_pattern
+from taciturn.training.memory import check_memory
 
 _TRIAL, _PART = 4, 0.04
 """Minimum number of steps that a preview runs, and minimum fraction of the total effort."""
@@ -55,6 +56,7 @@ def preview(
     if holdout is not None:
         holdout = validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, _ = random_split(ratings, holdout)
+    check_memory(ratings, solver)
     algorithm = solver.algorithm_for(ratings, budget)
     events, certificate = planned_events(algorithm), None
     if events:

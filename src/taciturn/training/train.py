@@ -20,6 +20,7 @@ from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.solver import DELTA, Solver
 from taciturn.training.checks import check_arguments, check_pattern, check_within
+from taciturn.training.memory import check_memory
 from taciturn.training.outputs import Outputs, Targets, make_targets
 from taciturn.training.publish import finish_interrupted
 from taciturn.training.workspace import make_binding, open_workspace
@@ -99,17 +100,11 @@ def train(
     if holdout is not None:
         holdout = validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, test = random_split(ratings, holdout, seed)
-    binding = make_binding(
-        ratings,
-        solver,
-        budget,
-        seed=seed,
-        holdout=holdout,
-        targets=targets,
-    )
+    binding = make_binding(ratings, solver, budget, seed=seed, holdout=holdout, targets=targets)
     if resume and (certificate := finish_interrupted(targets, binding)) is not None:
         return _finished_before(targets, certificate)
     targets.check_absent()
+    check_memory(ratings, solver)
     with open_workspace(targets, binding, resume=resume) as workspace:
         session = replace(session, user_seed=workspace.user_seed, folder=workspace.folder)
         fit = solver.fit(ratings, budget, session)

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from taciturn._internal.files import try_link
+from taciturn._internal.spelling import option
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
@@ -112,11 +113,14 @@ def _open_folder(targets: Targets, binding: Binding, resume: bool) -> RunFolder:
     if resume:
         remove_leftover(path)
         if not path.exists():
-            raise InvalidDocument(f"there is no interrupted training in {path}; leave out --resume")
+            raise InvalidDocument(
+                f"there is no interrupted training in {path}; leave out {option('resume', True)}"
+            )
         return RunFolder.resume(path, data=binding)
     if path.exists():
         raise OutputError(
-            f"an interrupted training is in {path}; continue with --resume, or delete the folder "
+            f"an interrupted training is in {path}; continue with {option('resume', True)}, or "
+            "delete the folder "
             "to start again (its noisy answers still count towards the total privacy cost)"
         )
     try:
@@ -142,12 +146,13 @@ def _leave(workspace: Workspace, error: BaseException) -> None:
     if is_prepared and targets.release.exists():
         error.add_note(
             f"{targets.release} is complete, but {folder.path} is not cleared yet: run the command "
-            "again with --resume, which releases nothing new"
+            f"again with {option('resume', True)}, which releases nothing new"
         )
     elif is_prepared or folder.ledger.events:
         error.add_note(
             f"noisy answers released so far count; they are recorded in {folder.path}: run the "
-            "command again with --resume to continue with the same noise, or delete the folder to "
+            f"command again with {option('resume', True)} to continue with the same noise, or "
+            "delete the folder to "
             "start again"
         )
     else:

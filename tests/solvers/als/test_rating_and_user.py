@@ -169,9 +169,9 @@ def exact_counts(patch: Patch) -> None:
 @pytest.mark.parametrize(
     ("plant", "unit", "check"),
     [
-        (forgotten_weight, Unit.USER, "bounded"),
-        (unclipped, Unit.USER, "bounded"),
-        (unclipped, Unit.RATING, "bounded"),
+        (forgotten_weight, Unit.USER, "differences within bounds"),
+        (unclipped, Unit.USER, "differences within bounds"),
+        (unclipped, Unit.RATING, "differences within bounds"),
         (exact_products, Unit.USER, "nothing outside the gate"),
         (exact_counts, Unit.RATING, "nothing outside the gate"),
     ],

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from taciturn._internal import validate
+from taciturn._internal.spelling import option, parameter
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
 from taciturn.errors import InvalidParameter
@@ -67,7 +68,7 @@ class AlsSolver(Solver):
             if value is None:
                 continue
             if validate.positive_integer(name, value, "the default suits most") > most:
-                raise InvalidParameter(f"{name} must be at most {most}, got {value:,}")
+                raise InvalidParameter(f"{parameter(name)} must be at most {most}, got {value:,}")
         if self.pattern_features is not None and not isinstance(self.pattern_features, bool):
             raise InvalidParameter("pattern_features must be true or false")
         if not isinstance(self.uncertainty, bool):
@@ -78,7 +79,9 @@ class AlsSolver(Solver):
                 "publish; leave it out, or use unit value"
             )
         if self.unit is not Unit.VALUE and self.uncertainty:
-            raise InvalidParameter("--uncertainty is supported under --unit value only")
+            raise InvalidParameter(
+                f"{option('uncertainty', True)} is supported under {option('unit', 'value')} only"
+            )
 
     @property
     def _is_all_default(self) -> bool:

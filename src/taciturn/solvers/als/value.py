@@ -15,6 +15,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from taciturn._internal.spelling import option
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
@@ -137,7 +138,9 @@ class ValueAlgorithm(Algorithm[ValueState]):
         threads: int | None = None,
     ) -> None:
         if has_variances and facts.scale.range > RANGE_MAX:
-            raise InvalidParameter(f"uncertainty needs a scale no wider than {RANGE_MAX:,.0f}")
+            raise InvalidParameter(
+                f"{option('uncertainty', True)} needs a scale no wider than {RANGE_MAX:,.0f}"
+            )
         self.budget, self._facts, self._layout = budget, facts, layout
         self._rounds, self._has_variances, self._threads = rounds, has_variances, threads
         if layout.has_pattern_features:
