@@ -93,7 +93,7 @@ class Plan:
         units = tuple(validate.choice("units", unit, Unit) for unit in self.units)
         object.__setattr__(self, "units", units)
         if not units or len(set(units)) < len(units):
-            raise InvalidParameter("--units must name at least one unit, and none twice")
+            raise InvalidParameter(f"{option('units')} must name at least one unit, and none twice")
         for epsilon in self.epsilons:
             Budget.from_epsilon(epsilon, self.delta)
         if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
