@@ -97,7 +97,9 @@ class Plan:
         for epsilon in self.epsilons:
             Budget.from_epsilon(epsilon, self.delta)
         if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
-            raise InvalidParameter("--epsilons must have at least one value, and none twice")
+            raise InvalidParameter(
+                f"{option('epsilons')} must have at least one value, and none twice"
+            )
         validate.positive_integer("seeds", self.seeds, "3 is the default")
         Session(seed=self.first_seed)
         validate.probability("holdout", self.holdout, "0.1 holds out a tenth")
