@@ -99,7 +99,7 @@ def test_a_release_has_only_known_public_facts(tmp_path: Path) -> None:
     assert document.keys() == {"format", "version", "certificate", "facts"}
     assert document["facts"].keys() == {
         "solver", "settings", "taciturn", "date", "scale", "mean", "factors", "users", "items",
-        "user_ids",
+        "user_ids", "ids_from_ratings",
     }  # fmt: skip
     assert (
         document["facts"]["settings"]
