@@ -29,7 +29,7 @@ def test_a_solver_that_supports_value_only_is_audited_under_value_with_a_remark(
     assert only.remark is not None and "gradient supports unit value only" in only.remark
     others = (Configuration(), Configuration(solver="bias"), replace(only, unit="value"))
     assert [each.remark for each in others] == [None, None, None]
-    with pytest.raises(InvalidParameter, match="supports --unit value only"):
+    with pytest.raises(InvalidParameter, match='supports unit="value" only'):
         replace(only, unit="rating").resolve(7.0, is_small=True)
 
 

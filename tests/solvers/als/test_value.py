@@ -133,7 +133,7 @@ def test_deviations_follow_from_the_profiles() -> None:
         u, vu, bu, i, vi, bi = rows
         variance = fit.model.residual_variance + bu + bi + (vu * i**2 + vi * u**2 + vu * vi).sum()
         assert deviation == pytest.approx(np.sqrt(variance), rel=1e-5)
-    with pytest.raises(InvalidParameter, match="--uncertainty"):
+    with pytest.raises(InvalidParameter, match="uncertainty=True"):
         fitted(random_ratings(1)).model.standard_deviation_rows(users, items)
 
 
