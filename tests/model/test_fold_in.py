@@ -95,6 +95,16 @@ def test_a_profile_is_the_minimum_of_the_documented_sum(
     assert np.allclose(found.factors, expected[1:], rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("residual", "variance"), [(1e-320, 1.0), (1.0, 1e30), (1.0, 1e-320), (1e30, 1e-300)]
+)
+def test_a_profile_is_finite_for_any_prior(residual: float, variance: float) -> None:
+    """A forged release may state any positive variances."""
+    prior = Prior(residual_variance=residual, variances=(variance, 0.5, variance))
+    found = replace(factor_model(width=2), prior=prior).fold_in({10: 5.0})
+    assert np.isfinite([found.bias, *found.factors]).all()
+
+
 @pytest.mark.parametrize("bad", [6.0, 0.5, float("nan"), "5", None])
 def test_a_rating_off_the_scale_is_refused(bad: Any) -> None:
     with pytest.raises(InvalidParameter):

@@ -13,6 +13,9 @@ from taciturn.model import assumptions
 from taciturn.model.profiles import Floats, Prior, Profiles
 from taciturn.scale import Scale
 
+_RIDGE_MIN, _RIDGE_MAX = 1e-12, 1e100
+"""Minimum regularization, relative to the trace of the normal equations, and maximum."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FoldedIn:
@@ -74,9 +77,12 @@ def solve_profile(
     if len(prior.variances) != 1 + width:
         raise InvalidParameter(f"the prior must have {1 + width} variances, that of the bias first")
     design = np.column_stack([np.ones(residuals.size), factors.astype(np.float64)])
-    ridge = prior.residual_variance / np.array(prior.variances)
-    system = design.T @ design + regularization * np.diag(ridge)
-    solution = np.linalg.solve(system, design.T @ residuals)
+    products = design.T @ design
+    with np.errstate(over="ignore"):
+        ridge = regularization * (prior.residual_variance / np.array(prior.variances))
+    # Only a forged prior is outside this range, in which the system can be solved.
+    ridge = np.clip(ridge, _RIDGE_MIN * np.trace(products), _RIDGE_MAX)
+    solution = np.linalg.solve(products + np.diag(ridge), design.T @ residuals)
     return FoldedIn(bias=float(solution[0]), factors=solution[1:].astype(np.float32))
 
 
