@@ -14,10 +14,6 @@ from taciturn.solvers.als.posterior import Design, NoisySums, RowPrior, posterio
 from taciturn.solvers.als.priors import learnt_covariance, regress, shares_of_length
 from taciturn.solvers.als.value_state import Rows, Used, ValueState
 
-_CAUTION = 1.2
-"""Factor by which inference inflates the error variance of a rating: it treats counterparts as more
-certain than they are, and residuals are clipped. Published variances do not include it."""
-
 _SAMPLED = 4096
 """Maximum number of rows sampled to optimise the feature weights."""
 
@@ -41,7 +37,7 @@ def infer(
             unknown=layout.design(state, axis.other)[:, columns],
             known=np.column_stack([bias + state.mean, coefficients]),
             shifts=np.column_stack([np.ones(len(own.rows)), layout.pattern_features[axis]]),
-            errors=_CAUTION * state.variance + others.variances @ layout.moments(state, axis),
+            errors=layout.caution * state.variance + others.variances @ layout.moments(state, axis),
         ),
         RowPrior(means=regressors @ slopes[:, columns], covariance=prior),
         threads,

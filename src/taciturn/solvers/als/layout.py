@@ -19,6 +19,12 @@ from taciturn.solvers.descent import rating_scale_factor
 
 Columns = npt.NDArray[np.int64]
 
+_CAUTION, _CAUTION_SPARSE, _SPARSE = 2.0, 1.2, 20
+"""Factor by which inference inflates the error variance of a rating: in general, and with fewer
+ratings per row than the last number. Inference treats counterparts as more certain than they are,
+and residuals are clipped. With few ratings per row, a larger factor shrinks biases too far.
+Published variances do not include it."""
+
 _COLUMNS, _REGRESSORS = 8, 40
 """Maximum numbers of pattern features: with coefficients, and as regressors of prior means."""
 
@@ -40,6 +46,7 @@ class Layout:
         pattern, (users, items) = facts.pattern, facts.shape
         self._pattern, self.scale = pattern, facts.scale
         self.total = pattern.entries
+        self.caution = _CAUTION_SPARSE if self.total < _SPARSE * (users + items) else _CAUTION
         self.factors = factors or usual_factors(users, items, self.total)
         self.unit = rating_scale_factor(facts.scale)
         self.grid = ValueGrid.for_scale(-facts.scale.range / 2, facts.scale.range / 2)
