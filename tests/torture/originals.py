@@ -32,7 +32,7 @@ RELEASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def owner_key(name: str = "owner") -> Ed25519PrivateKey:
-    """Private key of the owner, or of somebody else, from a name."""
+    """Private key derived from a name, by default that of the owner."""
     return Ed25519PrivateKey.from_private_bytes(hashlib.sha256(name.encode()).digest())
 
 

@@ -1,6 +1,7 @@
 """Targets of mutated inputs: what they read, and what may come of it."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ class Finding(Exception):
     """A mutated input had an effect that it must not have."""
 
 
-class Target:
+class Target(ABC):
     """Something that reads inputs from outside.
 
     A subclass writes its originals to `folder` when built, the same ones every time. `attempt`
@@ -33,9 +34,9 @@ class Target:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    @abstractmethod
     def attempt(self, chance: Random) -> str:
         """Outcome of one mutated input: accepted, accepted unchanged, or refused by an error."""
-        raise NotImplementedError
 
 
 def chance_for(name: str, seed: int, index: int) -> Random:

@@ -19,7 +19,7 @@ def own_environment() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_workers_report_every_planted_fault_and_go_on() -> None:
-    planted = [Raising, Talking, Aborting, Hungry, Guarded]
+    planted: list[type[Target]] = [Raising, Talking, Aborting, Hungry, Guarded]
     found: list[Result] = []
     replaced = try_inputs(iter([Chunk(target, 0, 2) for target in planted]), 1, 2, found.append)
     assert sorted((result.name, result.index) for result in found) == sorted(

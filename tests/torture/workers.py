@@ -222,14 +222,14 @@ def _work(pipe: Connection, folder: Path, errors: Path, seed: int, seconds: int)
 
 
 def limit_memory(more: int | None) -> None:
-    """Limit the memory of this process to what it has and so many bytes; None for no limit."""
+    """Let this process allocate at most `more` more bytes; None removes the limit."""
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (most if more is None else held + more, most))
 
 
 def limit_time(more: int | None) -> None:
-    """Let SIGXCPU end this process after so many seconds of processor time; None for no limit."""
+    """Let SIGXCPU end this process after `more` seconds of CPU time; None removes the limit."""
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     end = most if more is None else ceil(process_time()) + more
     resource.setrlimit(resource.RLIMIT_CPU, (end, most))

@@ -126,7 +126,7 @@ def test_a_live_run_is_kept(tmp_path: Path) -> None:
     assert delete(idle) == "a training is using it"
     resumed.close()
     assert delete(idle) == "" and list(tmp_path.iterdir()) == []
-    assert delete(idle) == ""  # somebody else deleted it
+    assert delete(idle) == ""  # it is already gone
 
 
 def test_a_run_folder_that_got_other_files_is_kept(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ of the official archives.
 import os
 import warnings
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from taciturn.data.readers import ROLES, read_ratings
 from taciturn.data.synthetic import PRESETS, synthetic_ratings
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.scale import Scale
-from taciturn.tables.expansion import ExpansionLimit, zip_member
+from taciturn.tables.expansion import DAMAGED, ExpansionLimit, zip_member
 from taciturn.tables.files import TableFile
 
 _GROUPLENS = "https://files.grouplens.org/datasets/movielens/"
@@ -356,10 +355,7 @@ def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
                     f"{archive} has no {known.member}; expected the archive of {known.name}"
                 )
             content = zip_member(bundle, members[0], ExpansionLimit(str(archive)))
-    except (
-        *(zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError),
-        UnicodeDecodeError,  # from the name of a member
-    ):
+    except (OSError, *DAMAGED):
         raise InvalidDocument(f"{archive} is damaged; delete it and download it again") from None
     separator = _SEPARATORS.get(known.member)
     header = None if separator is None else False

@@ -24,6 +24,16 @@ MAX_EXPANSION = 100.0
 SMALL = 2**26
 """Unpacked size in bytes that is always accepted."""
 
+DAMAGED = (
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,  # the file ends too early
+    RuntimeError,  # a member of a zip file is encrypted, or its compression is not supported
+    UnicodeDecodeError,  # the name of a member is not valid text
+)
+"""Errors of the standard library, besides OSError, for a file that it cannot unpack."""
+
 _PIECE = 2**20
 
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"

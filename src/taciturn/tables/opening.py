@@ -1,16 +1,13 @@
 """Opening table files: format detection, decompression and error messages."""
 
 import glob
-import lzma
 import os
-import zipfile
-import zlib
 from pathlib import Path
 
 import polars as pl
 
 from taciturn.errors import InvalidDocument
-from taciturn.tables.expansion import ExpansionLimit
+from taciturn.tables.expansion import DAMAGED, ExpansionLimit
 from taciturn.tables.parquet_check import check_parquet
 from taciturn.tables.sources import is_utf8
 
@@ -38,10 +35,7 @@ class Explained:
             # In a folder or glob, name the file.
             where = error.filename if isinstance(error.filename, str) else self.path
             raise InvalidDocument(f"cannot read {where}: {reason}") from None
-        broken = (
-            *(pl.exceptions.PolarsError, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
-            *(EOFError, RuntimeError, NotImplementedError, UnicodeDecodeError),
-        )
+        broken = pl.exceptions.PolarsError, *DAMAGED
         # A panic in polars is not an Exception.
         panic = type(error).__name__ == "PanicException"
         if isinstance(error, broken) or type(error) is ValueError or panic:

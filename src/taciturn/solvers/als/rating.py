@@ -180,7 +180,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
 
 
 def most_factors(shape: tuple[int, int], budget: Budget, ratings: float | None = None) -> int:
-    """Default number of factors if every user rated every item, or for so many ratings."""
+    """Default number of factors for `ratings` ratings, or if every user rated every item."""
     steps, clip = _descent_steps(budget, None, None), ClipRule.for_mu(budget.mu)
     if ratings is None:
         users, items = (np.full(1, float(count)) for count in reversed(shape))

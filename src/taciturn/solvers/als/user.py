@@ -259,7 +259,7 @@ class UserAlgorithm(Algorithm[UserState]):
 
 
 def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
-    """Default number of factors for so many users, each with so many ratings."""
+    """Default number of factors for `users` users with `ratings` ratings each."""
     steps, clip = _descent_steps(None, None), ClipRule.for_mu(budget.mu)
     noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
     weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
@@ -268,7 +268,7 @@ def most_user_factors(items: int, budget: Budget, users: float, ratings: float) 
 
 
 def _ranks(ratings: float) -> list[tuple[float, int]]:
-    """Ranks for users with so many ratings."""
+    """Ranks that users with this number of ratings can support."""
     most = ratings / _RATINGS_PER_COEFFICIENT - 1
     return [(least, rank) for least, rank in RANKS if rank <= most]
 
