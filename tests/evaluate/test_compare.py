@@ -13,9 +13,10 @@ from taciturn.accounting.units import Unit
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate import compare
-from taciturn.evaluate.compare import METRICS, Cell, Plan, run_comparison
-from taciturn.evaluate.compare_report import rows, write_comparison
+from taciturn.evaluate.compare import BAND_METRICS, METRICS, run_comparison
+from taciturn.evaluate.compare_report import as_text, rows, write_comparison
 from taciturn.evaluate.metrics import rmse
+from taciturn.evaluate.plan import Cell, Plan
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from tests.conftest import Command
@@ -146,6 +147,41 @@ def test_a_comparison_is_written_as_data_figures_and_a_page(tmp_path: Path) -> N
     assert len(rows(comparison)) == 8
 
 
+def test_bands_are_in_text_page_and_json(tmp_path: Path) -> None:
+    plan = Plan(solvers=("bias", "non-private-bias"), epsilons=(5.0,), seeds=2)
+    comparison = run(tmp_path, plan)
+    files = write_comparison(tmp_path, comparison)
+    document, page = json.loads(files[0].read_text()), files[3].read_text()
+    lines = as_text(comparison).splitlines()
+    for name, label in BAND_METRICS.items():
+        found = [getattr(each, name) for each in comparison.results.values()]
+        assert [run[label] for run in document["runs"]] == [list(each) for each in found]
+        for row in document["results"]:
+            runs = [
+                getattr(each, name)
+                for cell, each in comparison.results.items()
+                if cell.solver == row["solver"]
+            ]
+            assert row[label] == pytest.approx([(a + b) / 2 for a, b in zip(*runs, strict=True)])
+            shown = " ".join(f"{value:.3f}" for value in row[label])
+            (line,) = [each for each in lines if shown in each]
+            assert line.startswith(row["solver"])
+            assert "".join(f"<td>{value:.4f}</td>" for value in row[label]) in page
+
+
+def test_a_band_that_a_split_lacks_is_shown_as_missing(tmp_path: Path) -> None:
+    comparison = run(tmp_path, Plan(solvers=("non-private-bias",), seeds=2))
+    cell, found = next(iter(comparison.results.items()))
+    bands = (None, *found.rmse_by_activity[1:])
+    comparison.results[cell] = replace(found, rmse_by_activity=bands)
+    (summary,) = comparison.summaries()
+    assert summary.bands["rmse_by_activity"][0] is None
+    assert None not in summary.bands["rmse_by_popularity"]
+    second = f"{summary.bands['rmse_by_activity'][1]:.3f}"
+    assert f"      – {second} " in as_text(comparison)
+    assert write_comparison(tmp_path, comparison)[3].read_text().count("<td>–</td>") == 2 * 6 + 1
+
+
 @pytest.mark.parametrize("content", ["", "{}", '{"rmse": 1}'])
 def test_a_damaged_result_is_run_again(tmp_path: Path, content: str) -> None:
     small = Plan(solvers=("non-private",), seeds=1)
@@ -205,3 +241,29 @@ def test_bad_options_are_refused_by_the_command(
 ) -> None:
     result = taciturn("compare", "synthetic:10k", *arguments, "-o", tmp_path / "out")
     assert result.returncode == 2 and message in result.stderr
+
+
+def test_users_fold_in_where_the_plan_says_so() -> None:
+    """Cells keep their keys, so that runs can be paired with those of published profiles."""
+    published = Plan(solvers=("als", "bias"), epsilons=(5.0,), seeds=1)
+    folded = replace(published, serve="fold-in")
+    assert published.cells == folded.cells
+    one, two = (run_comparison(RATINGS, plan) for plan in (published, folded))
+    assert one.to_dict()["serve"] is None and two.to_dict()["serve"] == "fold-in"
+    assert [folded.make_solver(name, None).folds_in for name in ("als", "bias")] == [True, False]
+    pairing = two.against(one).pairing()
+    assert pairing is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"solvers": ("bias",), "serve": "fold-in"}, "none of the solvers has the setting serve"),
+        ({"solvers": ("als",), "units": ("user",), "serve": "profiles"}, "no user profile"),
+        ({"solvers": ("als",), "serve": "both"}, "serve must be one of"),
+        ({"solvers": ("als",), "serve": 1}, "serve must be one of"),
+    ],
+)
+def test_a_plan_that_cannot_serve_users_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        Plan(**options)

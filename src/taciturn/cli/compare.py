@@ -8,7 +8,7 @@ import typer
 from taciturn.cli.console import emit_json, note, say
 from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
 from taciturn.cli.progress import cells_bar
-from taciturn.cli.reading import Source, read, reading_options
+from taciturn.cli.reading import ItemFeaturesOption, Source, read, reading_options
 
 if TYPE_CHECKING:
     from taciturn.data.options import ReadingOptions
@@ -58,8 +58,25 @@ def compare(
     first_seed: Annotated[int, count_option("First seed; the others follow consecutively.")] = 0,
     delta: Delta = 1e-5,
     holdout: Annotated[float, number_option("Fraction of the ratings held out for testing.")] = 0.1,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            help="How als serves users: profiles or fold-in, as for taciturn train. Default: "
+            "profiles; under unit user, fold-in."
+        ),
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Results of an earlier run on the same ratings: its compare.json, or its output "
+            "with --json. Prints the RMSE differences of runs with the same solver, unit, ε and "
+            "seed. Default: no differences.",
+        ),
+    ] = None,
     *,
     reading: "ReadingOptions",
+    item_features: ItemFeaturesOption = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -71,8 +88,10 @@ def compare(
     from taciturn._internal import validate
     from taciturn._internal.optional import require
     from taciturn.accounting.units import Unit
-    from taciturn.evaluate.compare import DEFAULT, Plan, run_comparison
+    from taciturn.data.named_features import GivenFeatures
+    from taciturn.evaluate.compare import run_comparison
     from taciturn.evaluate.compare_report import OWNER, as_text, write_comparison
+    from taciturn.evaluate.plan import DEFAULT, Plan
 
     plan = Plan(
         solvers=DEFAULT if solvers is None else tuple(name.strip() for name in solvers.split(",")),
@@ -82,20 +101,36 @@ def compare(
         seeds=seeds,
         first_seed=first_seed,
         holdout=holdout,
+        serve=serve,
     )
     require("matplotlib.figure", extra="plots")
     if plan.value_only:
         note(f"run under unit value, the only one they support: {', '.join(plan.value_only)}")
-    ratings = read(source, reading)
+    title = source if serve is None else f"{source}, served by {serve}"
+    if item_features is None:
+        ratings = read(source, reading)
+    else:
+        plan.check_item_features()
+        ratings = GivenFeatures(item_features, source).join(lambda: read(source, reading))
+        title = f"{title} with item features {item_features}"
     try:
         with cells_bar("runs") as cells:
             comparison = run_comparison(
-                ratings, plan, source=source, folder=output, threads=threads, progress=cells
+                ratings,
+                plan,
+                source=title,
+                folder=output,
+                threads=threads,
+                progress=cells,
+                against=against,
             )
     except KeyboardInterrupt:
         note("interrupted; rerun the command to resume")
         raise
     files = write_comparison(output, comparison)
+    if pairing := comparison.pairing():
+        for each in pairing.notes:
+            note(each)
     if json:
         emit_json(comparison.to_dict() | {"files": [str(file) for file in files]})
         return

@@ -16,25 +16,23 @@ from typing import Any
 from taciturn._internal import validate
 from taciturn._internal.cell_cache import COMPARISON, CellCache
 from taciturn._internal.progress import as_report
-from taciturn._internal.spelling import option
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
-from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
+from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
+from taciturn.evaluate.against import EarlierRuns, Pairing
+from taciturn.evaluate.bands import BandMetric
 from taciturn.evaluate.metrics import Accuracy, accuracy
-from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.evaluate.plan import Cell, Plan
 from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.solver import Solver
 
-DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
-EPSILONS = (0.5, 1.0, 2.0)
-
 _logger = logging.getLogger(__name__)
 
-VERSION = 3
+VERSION = 4
 """Version of the computation in a cell. Cached results of other versions are ignored."""
 
 METRICS = {
@@ -45,124 +43,26 @@ METRICS = {
 }
 """Names of the metrics in JSON. Names of ranking metrics include their protocol."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """Solvers, privacy units, budgets and splits to compare.
-
-    Parameters
-    ----------
-    solvers
-        Names of the solvers. The others are compared with the first.
-    units
-        Privacy units. A solver is run under those that it supports. Solvers that support `value`
-        only are always run under `value`.
-    epsilons, delta
-        Overall budgets of the private solvers.
-    seeds, first_seed
-        Number of seeds, and the first of them.
-    holdout
-        Fraction of the ratings that is held out.
-    """
-
-    solvers: tuple[str, ...] = DEFAULT
-    units: tuple[UnitName, ...] = (DEFAULT_UNIT,)
-    epsilons: tuple[float, ...] = EPSILONS
-    delta: float = 1e-5
-    seeds: int = 3
-    first_seed: int = 0
-    holdout: float = 0.1
-
-    def __post_init__(self) -> None:
-        for name, hint in (
-            ("solvers", "such as ('als', 'bias')"),
-            ("units", "such as ('rating',)"),
-            ("epsilons", "such as (1, 2)"),
-        ):
-            object.__setattr__(self, name, validate.several(name, getattr(self, name), hint))
-        for solver in self.solvers:
-            if not (isinstance(solver, str) and solver in CATALOG):
-                known = ", ".join(CATALOG)
-                raise InvalidParameter(
-                    f"{option('solvers')} must be from {known}, got {validate.shown(solver)}"
-                )
-        if not self.solvers:
-            raise InvalidParameter(f"{option('solvers')} must name at least one solver")
-        if len(set(self.solvers)) < len(self.solvers):
-            raise InvalidParameter(f"{option('solvers')} names a solver twice; name each once")
-        units = tuple(validate.choice("units", unit, Unit) for unit in self.units)
-        object.__setattr__(self, "units", units)
-        if not units or len(set(units)) < len(units):
-            raise InvalidParameter(f"{option('units')} must name at least one unit, and none twice")
-        for epsilon in self.epsilons:
-            Budget.from_epsilon(epsilon, self.delta)
-        if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
-            raise InvalidParameter(
-                f"{option('epsilons')} must have at least one value, and none twice"
-            )
-        validate.positive_integer("seeds", self.seeds, "3 is the default")
-        Session(seed=self.first_seed)
-        validate.probability("holdout", self.holdout, "0.1 holds out a tenth")
-
-    @property
-    def each_seed(self) -> range:
-        """The seeds."""
-        return range(self.first_seed, self.first_seed + self.seeds)
-
-    @property
-    def kinds(self) -> list[tuple[str, Unit | None]]:
-        """Solvers with the units they are run under; None for non-private solvers."""
-        return [
-            (name, unit)
-            for name in self.solvers
-            for unit in (self._units_of(name) if CATALOG[name].is_private else [None])
-        ]
-
-    def _units_of(self, name: str) -> list[Unit]:
-        """Chosen units that a solver supports; `value` if it supports none of them."""
-        known = CATALOG[name].units
-        return [unit for unit in map(Unit, self.units) if unit in known] or [
-            CATALOG[name].default_unit
-        ]
-
-    @property
-    def value_only(self) -> list[str]:
-        """Solvers that are run under `value` although it was not chosen."""
-        return [name for name, unit in self.kinds if unit is not None and unit not in self.units]
-
-    @property
-    def units_run(self) -> list[Unit]:
-        """Units that a solver is run under: the chosen ones first."""
-        run = dict.fromkeys(unit for _, unit in self.kinds if unit is not None)
-        return sorted(run, key=lambda unit: (*self.units, *Unit).index(unit))
-
-    @property
-    def cells(self) -> list["Cell"]:
-        """All training runs: every solver and seed; for private solvers, every unit and ε."""
-        return [
-            Cell(solver=name, unit=unit, epsilon=epsilon, seed=seed)
-            for seed in self.each_seed
-            for name, unit in self.kinds
-            for epsilon in (sorted(self.epsilons) if unit else [None])
-        ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One training run: a solver, a seed and, for a private solver, its unit and ε."""
-
-    solver: str
-    unit: Unit | None
-    epsilon: float | None
-    seed: int
+BAND_METRICS = {
+    f"{metric}_by_{axis}": f"{METRICS[metric]}_by_{axis}"
+    for metric, axis in (
+        ("rmse", "activity"),
+        ("ndcg", "activity"),
+        ("recall", "activity"),
+        ("rmse", "popularity"),
+        ("recall", "popularity"),
+    )
+}
+"""Names in JSON of the metrics by band of user activity or of item popularity."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """One solver under one unit at one ε: means over seeds with standard errors.
 
-    A mean is None where it is unknown. `difference` is the mean RMSE difference from the first
-    solver at the same ε on the same splits, and its standard error.
+    A mean is None where it is unknown. `bands` has the means of each metric by band. `difference`
+    is the mean RMSE difference from the first solver at the same ε on the same splits, and its
+    standard error.
     """
 
     solver: str
@@ -171,18 +71,40 @@ class Summary:
     status: str
     means: dict[str, float | None]
     errors: dict[str, float | None]
-    by_popularity: tuple[float | None, ...]
+    bands: dict[str, BandMetric]
     difference: tuple[float, float | None] | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Comparison:
-    """The results of all cells of a plan. Exact: owner-only."""
+    """The results of all cells of a plan. Exact: owner-only.
+
+    `ratings_digest` identifies the ratings, with or without item features. `earlier` is a
+    comparison to take differences from.
+    """
 
     plan: Plan
     source: str
     results: dict[Cell, Accuracy]
     statuses: dict[tuple[str, Unit | None], str]
+    ratings_digest: str
+    earlier: EarlierRuns | None = None
+
+    def against(self, earlier: "Comparison | Path | str") -> "Comparison":
+        """Comparison with paired differences from an earlier one on the same splits.
+
+        `earlier` is a comparison, or the path of the JSON document of one. Runs are paired by
+        solver, unit, ε and seed. Refused unless holdout, δ and ratings are the same.
+        """
+        runs = _earlier(earlier)
+        runs.check(self.plan, self.ratings_digest)
+        return replace(self, earlier=runs)
+
+    def pairing(self) -> Pairing | None:
+        """Paired differences from the earlier comparison; None without one."""
+        if self.earlier is None:
+            return None
+        return self.earlier.pair({cell: each.rmse for cell, each in self.results.items()})
 
     def summaries(self) -> list[Summary]:
         """One summary for each solver, unit and ε, in the order of the plan."""
@@ -197,7 +119,10 @@ class Comparison:
         means, errors = {}, {}
         for name in METRICS:
             means[name], errors[name] = _mean([getattr(each, name) for each in found])
-        groups = zip(*(each.rmse_by_popularity for each in found), strict=True)
+        bands = {}
+        for name in BAND_METRICS:
+            values = zip(*(getattr(each, name) for each in found), strict=True)
+            bands[name] = tuple(_mean(band)[0] for band in values)
         return Summary(
             solver=cell.solver,
             unit=cell.unit,
@@ -205,7 +130,7 @@ class Comparison:
             status=self.statuses[cell.solver, cell.unit],
             means=means,
             errors=errors,
-            by_popularity=tuple(_mean(list(group))[0] for group in groups),
+            bands=bands,
             difference=self._difference(cell),
         )
 
@@ -219,9 +144,9 @@ class Comparison:
         return (mean, error) if mean is not None else None
 
     def __repr__(self) -> str:
-        from taciturn.evaluate.compare_report import as_text
+        from taciturn.evaluate.compare_report import overview
 
-        return f"Comparison on {self.source}, owner-only\n{as_text(self)}"
+        return f"Comparison on {self.source}, owner-only\n{overview(self)}"
 
     def _repr_html_(self) -> str:
         from taciturn.evaluate.compare_report import as_html
@@ -230,18 +155,21 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Comparison as JSON types."""
+        pairing = self.pairing()
         return {
             "view": "owner",
             "source": self.source,
+            "ratings_digest": self.ratings_digest,
             "delta": self.plan.delta,
             "seeds": list(self.plan.each_seed),
             "holdout": self.plan.holdout,
+            "serve": self.plan.serve,
             "units": {unit: unit.facts.protects for unit in self.plan.units_run},
             "compared_with": self.plan.kinds[0][0],
             "compared_with_unit": self.plan.kinds[0][1],
             "results": [_row(summary) for summary in self.summaries()],
             "runs": [asdict(cell) | _named(asdict(found)) for cell, found in self.results.items()],
-        }
+        } | ({} if pairing is None else {"against": pairing.to_dict()})
 
 
 def run_comparison(
@@ -252,6 +180,7 @@ def run_comparison(
     folder: Path | None = None,
     threads: int | None = None,
     progress: Callable[[int, int, float], None] | bool = False,
+    against: Comparison | Path | str | None = None,
 ) -> Comparison:
     """Run all cells that are not cached in the folder. Reads private data: results are owner-only.
 
@@ -269,14 +198,20 @@ def run_comparison(
     progress
         True to draw a bar on stderr, or a function of the runs done, in total, and the fraction of
         the work done.
+    against
+        Earlier comparison, or the path of its JSON document, to take paired differences from; see
+        `Comparison.against`. It is checked before the first run.
     """
     check_ratings(ratings)
     validate.instance("plan", plan, Plan, "build one, such as Plan(solvers=('als', 'bias'))")
     validate.instance("source", source, str, "it is the name of the ratings")
     report, cache = _reported(progress), None
+    earlier = None if against is None else _earlier(against)
+    digest, pairs = ratings.digest(), ratings.pairs_digest()
+    if earlier is not None:
+        earlier.check(plan, pairs)
     if folder is not None:
         cache = CellCache(validate.path("folder", folder) / COMPARISON, is_private=True)
-    digest = ratings.digest()
     split: tuple[int, Ratings, Ratings] | None = None
     facts = {cell: _facts(cell, plan, digest) for cell in plan.cells}
     found = {cell: cache.get(each, _measured) if cache else None for cell, each in facts.items()}
@@ -299,7 +234,15 @@ def run_comparison(
         source=source,
         results={cell: each[0] for cell, each in known.items()},
         statuses={(cell.solver, cell.unit): each[1] for cell, each in known.items()},
+        ratings_digest=pairs,
+        earlier=earlier,
     )
+
+
+def _earlier(given: Comparison | Path | str) -> EarlierRuns:
+    if isinstance(given, Comparison):
+        return EarlierRuns.from_dict(given.to_dict(), f"the earlier comparison on {given.source}")
+    return EarlierRuns.read(validate.path("against", given))
 
 
 def _described(cell: Cell) -> str:
@@ -321,7 +264,7 @@ def _reported(
 
 def _configured(cell: Cell, plan: Plan) -> tuple[Solver, Budget | None]:
     """Solver and budget of a cell, which spends exactly its ε."""
-    solver: Solver = make_solver(cell.solver, unit=cell.unit)
+    solver: Solver = plan.make_solver(cell.solver, cell.unit)
     if cell.epsilon is None:
         return solver, None
     return solver.spending(Budget.from_epsilon(cell.epsilon, plan.delta))
@@ -352,9 +295,9 @@ def _facts(cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
 
 def _measured(document: Any) -> tuple[Accuracy, str]:
     """Accuracy and status of a cached cell."""
-    groups = tuple(document["rmse_by_popularity"])
     metrics = {name: document[name] for name in (*METRICS, "unknown_users", "unknown_items")}
-    return Accuracy(rmse_by_popularity=groups, **metrics), str(document["status"])
+    metrics |= {name: tuple(document[name]) for name in BAND_METRICS}
+    return Accuracy(**metrics), str(document["status"])
 
 
 def _mean(values: Sequence[float | None]) -> tuple[float | None, float | None]:
@@ -366,7 +309,8 @@ def _mean(values: Sequence[float | None]) -> tuple[float | None, float | None]:
 
 
 def _named(document: dict[str, Any]) -> dict[str, Any]:
-    return {METRICS.get(name, name): value for name, value in document.items()}
+    labels = METRICS | BAND_METRICS
+    return {labels.get(name, name): value for name, value in document.items()}
 
 
 def _row(summary: Summary) -> dict[str, Any]:
@@ -379,7 +323,8 @@ def _row(summary: Summary) -> dict[str, Any]:
     for name, label in METRICS.items():
         row[label] = summary.means[name]
         row[f"{label}_error"] = summary.errors[name]
-    row["rmse_by_popularity"] = list(summary.by_popularity)
+    for name, label in BAND_METRICS.items():
+        row[label] = list(summary.bands[name])
     if summary.difference:
         row["rmse_difference"], row["rmse_difference_error"] = summary.difference
     return row

@@ -6,6 +6,8 @@ from typing import Any
 
 from taciturn._internal.drawing import COLOURS, canvas, write_drawn
 from taciturn._internal.html import page, picture, table
+from taciturn.evaluate.against import PairedDifference, Pairing
+from taciturn.evaluate.bands import BandMetric
 from taciturn.evaluate.compare import Comparison, Summary
 
 OWNER = (
@@ -13,6 +15,19 @@ OWNER = (
     "them to choose what to publish."
 )
 _HEAD = ("solver", "unit", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "recall@20")
+
+BANDS_SHOWN = {
+    "By user activity: five bands, from the fewest training ratings to the most": {
+        "rmse_by_activity": "RMSE",
+        "ndcg_by_activity": "NDCG@10",
+        "recall_by_activity": "recall@20",
+    },
+    "By item popularity: five bands, from the fewest training ratings to the most": {
+        "rmse_by_popularity": "RMSE",
+        "recall_by_popularity": "recall@20",
+    },
+}
+"""Titles of the tables by band, and the metrics in each with their headings."""
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
@@ -32,8 +47,48 @@ def rows(comparison: Comparison) -> list[tuple[str, ...]]:
 
 
 def as_text(comparison: Comparison) -> str:
-    """Table as aligned lines of text."""
-    lines = rows(comparison)
+    """All tables as text: overall, by band, and differences from an earlier run."""
+    return "\n\n".join(
+        [_aligned(rows(comparison)), *_band_texts(comparison), *_paired_texts(comparison)]
+    )
+
+
+def overview(comparison: Comparison) -> str:
+    """Tables as text without bands: overall, and differences from an earlier run."""
+    return "\n\n".join([_aligned(rows(comparison)), *_paired_texts(comparison)])
+
+
+def _band_texts(comparison: Comparison) -> list[str]:
+    """Metrics by band, as titled tables of text."""
+    summaries, parts = comparison.summaries(), []
+    for title, metrics in BANDS_SHOWN.items():
+        head = (*_HEAD[:3], *metrics.values())
+        body = [
+            (*_named(each), *(_band_line(each.bands[name]) for name in metrics))
+            for each in summaries
+        ]
+        parts.append(f"{title}\n{_aligned([head, *body])}")
+    return parts
+
+
+def _paired_texts(comparison: Comparison) -> list[str]:
+    """Differences from an earlier comparison, as a titled table of text; none without one."""
+    pairing = comparison.pairing()
+    if pairing is None:
+        return []
+    title = "RMSE difference from the earlier run on the same splits"
+    return [f"{title}\n{_aligned(_paired_rows(pairing))}"]
+
+
+def as_html(comparison: Comparison) -> str:
+    """Tables with their title and note, for a notebook."""
+    head, *body = rows(comparison)
+    title = escape(f"Comparison on {comparison.source}")
+    parts = [f"<strong>{title}</strong>", table(head, body), *_paired_parts(comparison)]
+    return f"<div>{''.join(parts)}<p>{escape(OWNER)}</p></div>"
+
+
+def _aligned(lines: list[tuple[str, ...]]) -> str:
     widths = [max(len(row[place]) for row in lines) for place in range(len(lines[0]))]
     return "\n".join(
         "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -41,11 +96,25 @@ def as_text(comparison: Comparison) -> str:
     )
 
 
-def as_html(comparison: Comparison) -> str:
-    """Table with its title and note, for a notebook."""
-    head, *body = rows(comparison)
-    title = escape(f"Comparison on {comparison.source}")
-    return f"<div><strong>{title}</strong>{table(head, body)}<p>{escape(OWNER)}</p></div>"
+def _band_line(values: BandMetric) -> str:
+    """Metric of all bands in one cell of a text table."""
+    return " ".join(f"{cell:>5}" for cell in _band_cells(values, digits=3))
+
+
+def _band_cells(values: BandMetric, digits: int) -> list[str]:
+    """Metric of each band as text."""
+    return ["–" if each is None else f"{each:.{digits}f}" for each in values]
+
+
+def _paired_rows(pairing: Pairing) -> list[tuple[str, ...]]:
+    """Rows of the table of paired differences, starting with the header."""
+    return [
+        (*_HEAD[:3], "pairs", "difference"),
+        *(
+            (*_named(each), str(each.pairs), _with_error(each.difference, each.error, sign="+"))
+            for each in pairing.differences
+        ),
+    ]
 
 
 def _row(summary: Summary) -> tuple[str, ...]:
@@ -62,7 +131,7 @@ def _row(summary: Summary) -> tuple[str, ...]:
     )
 
 
-def _named(summary: Summary) -> tuple[str, str, str]:
+def _named(summary: Summary | PairedDifference) -> tuple[str, str, str]:
     """Solver, unit and ε as text."""
     epsilon = "–" if summary.epsilon is None else f"{summary.epsilon:g}"
     return summary.solver, summary.unit or "–", epsilon
@@ -123,13 +192,6 @@ def _cycle() -> list[str]:
 
 def _page(comparison: Comparison, svg: bytes) -> bytes:
     head, *body = rows(comparison)
-    groups = [
-        (
-            *_named(summary),
-            *("" if error is None else f"{error:.4f}" for error in summary.by_popularity),
-        )
-        for summary in comparison.summaries()
-    ]
     plan = comparison.plan
     parts = [
         f"<p class='note'>{OWNER}</p>",
@@ -142,8 +204,39 @@ def _page(comparison: Comparison, svg: bytes) -> bytes:
         "guarantee."
         "</p>",
         table(("unit", "protects"), [(unit, unit.facts.protects) for unit in plan.units_run]),
-        "<h2>RMSE by popularity</h2>",
-        table(("solver", "unit", "ε", "least popular", "2", "3", "4", "most popular"), groups),
-        "<p class='note'>Five groups of items with about equally many training ratings.</p>",
+        *_paired_parts(comparison),
+        *_band_parts(comparison),
     ]
     return page(f"Comparison on {comparison.source}", parts)
+
+
+def _paired_parts(comparison: Comparison) -> list[str]:
+    """Differences from an earlier comparison, as HTML; none without one."""
+    pairing = comparison.pairing()
+    if pairing is None:
+        return []
+    head, *body = _paired_rows(pairing)
+    return [
+        "<h2>Difference from the earlier run</h2>",
+        table(head, body),
+        "<p class='note'>Mean RMSE difference on the same splits, this run minus the earlier one "
+        f"on {escape(pairing.source)}, with its standard error.</p>",
+        *(f"<p class='note'>Note: {escape(note)}.</p>" for note in pairing.notes),
+    ]
+
+
+def _band_parts(comparison: Comparison) -> list[str]:
+    """Metrics by band, as HTML."""
+    summaries, parts = comparison.summaries(), []
+    for title, metrics in BANDS_SHOWN.items():
+        parts.append(f"<h2>{title}</h2>")
+        for name, heading in metrics.items():
+            body = [(*_named(each), *_band_cells(each.bands[name], digits=4)) for each in summaries]
+            head = (*_HEAD[:3], "fewest", "2", "3", "4", "most")
+            parts += [f"<h3>{heading}</h3>", table(head, body)]
+    parts.append(
+        "<p class='note'>Each band has about equally many training ratings. NDCG and recall by "
+        "user activity are means over users. Recall by item popularity is the fraction of the "
+        "relevant held-out ratings of the band whose item is among the first 20.</p>"
+    )
+    return parts

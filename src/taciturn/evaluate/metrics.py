@@ -9,20 +9,19 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from taciturn._internal import parallel, validate
-from taciturn._internal.ids import match_rows
+from taciturn._internal import validate
 from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter, UnknownIds
-from taciturn.evaluate.matching import Matched, Model, match
-from taciturn.model.top_k import ItemIndex
-
-GROUPS = 5
-"""Number of item groups by popularity, with about equally many training ratings each."""
-
-RELEVANT = 0.75
-"""Minimum relevant rating, as a fraction of the scale: 4 on a scale from 1 to 5."""
-
-NDCG_AT, RECALL_AT = 10, 20
+from taciturn.evaluate.bands import (
+    BandMetric,
+    item_bands,
+    mean_in_bands,
+    rmse_in_bands,
+    share_in_bands,
+    user_bands,
+)
+from taciturn.evaluate.matching import Model, match
+from taciturn.evaluate.ranking import rank
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,22 +111,33 @@ class Accuracy:
     ----------
     rmse, mae
         Errors of predictions clipped to the scale.
-    rmse_by_popularity
-        RMSE by groups of items, least popular first, with about equally many training ratings each.
-        None for a group without held-out ratings.
     ndcg, recall
         Means over users of NDCG@10 and recall@20 over all items of the model without a training
         rating by the user. Held-out ratings in the top quarter of the scale are relevant; users
         without relevant ratings are left out. None if no user is left, or no item.
+    rmse_by_activity, ndcg_by_activity, recall_by_activity
+        The same metrics by band of users: from the fewest training ratings to the most, with about
+        equally many training ratings in each band. None for a band without held-out ratings, or
+        without relevant ones.
+    rmse_by_popularity
+        RMSE by band of items: from the least to the most popular, with about equally many training
+        ratings in each band.
+    recall_by_popularity
+        Fraction of the relevant held-out ratings of each band of items whose item is among the
+        first 20 of the user's list.
     unknown_users, unknown_items
         Numbers of held-out users and items that are not in the model; see `HeldOutError`.
     """
 
     rmse: float
     mae: float
-    rmse_by_popularity: tuple[float | None, ...]
     ndcg: float | None
     recall: float | None
+    rmse_by_activity: BandMetric
+    ndcg_by_activity: BandMetric
+    recall_by_activity: BandMetric
+    rmse_by_popularity: BandMetric
+    recall_by_popularity: BandMetric
     unknown_users: int
     unknown_items: int
 
@@ -135,23 +145,27 @@ class Accuracy:
 def accuracy(model: Model, train: Ratings, test: Ratings, threads: int | None = None) -> Accuracy:
     """Accuracy of a fit or a model on held-out ratings. Reads private data: owner-only.
 
-    Both sets of ratings are matched to the model by id. Items without training ratings are in the
-    least popular group.
+    Both sets of ratings are matched to the model by id. Users and items without training ratings
+    are in the first band.
     """
     check_ratings(train, "train")
     matched = match(model, test)
     errors = matched.errors(test)
-    groups = _popularity(train, test)[test.by_user.columns]
-    by_group = [errors[groups == group] for group in range(GROUPS)]
-    ndcg, recall = _ranking(matched, train, test, threads)
+    by_activity, by_popularity = user_bands(train, test), item_bands(train, test)
+    ranking = rank(matched, train, test, threads)
+    ranked_bands = by_activity[ranking.users]
     return Accuracy(
         rmse=_root_mean_square(errors),
         mae=float(np.mean(np.abs(errors))),
-        rmse_by_popularity=tuple(
-            _root_mean_square(each) if each.size else None for each in by_group
+        ndcg=_mean(ranking.ndcg),
+        recall=_mean(ranking.recall),
+        rmse_by_activity=rmse_in_bands(errors, by_activity[test.rows()]),
+        ndcg_by_activity=mean_in_bands(ranking.ndcg, ranked_bands),
+        recall_by_activity=mean_in_bands(ranking.recall, ranked_bands),
+        rmse_by_popularity=rmse_in_bands(errors, by_popularity[test.by_user.columns]),
+        recall_by_popularity=share_in_bands(
+            by_popularity[ranking.hits], by_popularity[ranking.relevant]
         ),
-        ndcg=ndcg,
-        recall=recall,
         unknown_users=matched.unknown_users,
         unknown_items=matched.unknown_items,
     )
@@ -161,69 +175,5 @@ def _root_mean_square(errors: npt.NDArray[np.float64]) -> float:
     return math.sqrt(float(np.mean(errors**2)))
 
 
-def _popularity(train: Ratings, test: Ratings) -> npt.NDArray[np.int64]:
-    """Popularity group of each item of the test ratings; 0 is the least popular."""
-    counts = np.diff(train.by_item.starts)
-    order = np.argsort(counts, kind="stable")
-    before = np.cumsum(counts[order]) - counts[order]
-    groups = np.zeros(counts.size + 1, dtype=np.int64)
-    groups[order] = np.minimum(GROUPS - 1, before * GROUPS // max(1, int(counts.sum())))
-    # An unknown item has row −1: the last entry, which is 0.
-    return groups[match_rows(test.item_ids, train.item_ids)]
-
-
-def _ranking(
-    matched: Matched, train: Ratings, test: Ratings, threads: int | None
-) -> tuple[float | None, float | None]:
-    """NDCG and recall. Users are test users, items are rows of the model."""
-    model = matched.model
-    relevant = test.values() >= test.scale.low + RELEVANT * test.scale.range
-    if matched.item_count == 0 or not relevant.any():
-        return None, None
-    wanted = test.select(relevant)
-    relevant_counts = np.diff(wanted.by_user.starts)
-    users = np.flatnonzero(relevant_counts)
-    profiles = model.item_profiles.take(np.arange(matched.item_count))
-    starts, columns = _training_items(matched, train, test, users)
-    best, _ = ItemIndex(profiles.factors, profiles.biases).best(
-        model.user_profiles.factors[matched.users[users]],
-        RECALL_AT,
-        starts=starts,
-        columns=columns,
-        threads=parallel.thread_count(threads),
-    )
-    # Encode each (user, item) pair as one number. Unknown items have the row after the last one.
-    items = 1 + matched.item_count
-    keys = wanted.rows().astype(np.int64) * items + matched.items[wanted.by_user.columns]
-    keys.sort(kind="stable")
-    asked = users[:, None].astype(np.int64) * items + best
-    place = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
-    found = (keys[place] == asked) & (best >= 0)
-    counts = relevant_counts[users]
-    recall = found.sum(axis=1) / np.minimum(counts, RECALL_AT)
-    gains = 1 / np.log2(np.arange(2, NDCG_AT + 2))
-    ideal = np.cumsum(gains)[np.minimum(counts, NDCG_AT) - 1]
-    shown = found[:, :NDCG_AT]
-    ndcg = (shown * gains[: shown.shape[1]]).sum(axis=1) / ideal
-    return float(ndcg.mean()), float(recall.mean())
-
-
-def _training_items(
-    matched: Matched, train: Ratings, test: Ratings, users: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Rows of the items that some test users rated in training, as starts and columns."""
-    # Place in `users` of each training user, and row in the model of each training item.
-    places = match_rows(train.user_ids, test.user_ids.gather(users))
-    items = match_rows(train.item_ids, matched.item_ids)
-    counts, is_known = np.diff(train.by_user.starts), places >= 0
-    places, sizes = places[is_known], counts[is_known]
-    columns = train.by_user.columns[np.repeat(is_known, counts)]
-    if np.array_equal(items, np.arange(len(items))) and (np.diff(places) > 0).all():
-        by_place = np.zeros(len(users), dtype=np.int64)
-        by_place[places] = sizes
-        return np.concatenate([[0], np.cumsum(by_place)]), columns
-    rated = items[columns]
-    pairs = (np.repeat(places, sizes) * matched.item_count + rated)[rated >= 0]
-    pairs.sort()
-    rows, rated = np.divmod(pairs, matched.item_count)
-    return np.searchsorted(rows, np.arange(len(users) + 1)), rated.astype(np.int32)
+def _mean(values: npt.NDArray[np.float64]) -> float | None:
+    return float(values.mean()) if values.size else None

@@ -1,0 +1,156 @@
+"""Plan of a comparison: solvers, privacy units, budgets and splits, and the training runs of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from taciturn._internal import validate
+from taciturn._internal.spelling import option
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.public_inputs import InputKind
+from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
+from taciturn.errors import InvalidParameter
+from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.contract import Session
+
+DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
+EPSILONS = (0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Solvers, privacy units, budgets and splits to compare.
+
+    Parameters
+    ----------
+    solvers
+        Names of the solvers. The others are compared with the first.
+    units
+        Privacy units. A solver is run under those that it supports. Solvers that support `value`
+        only are always run under `value`.
+    epsilons, delta
+        Overall budgets of the private solvers.
+    seeds, first_seed
+        Number of seeds, and the first of them.
+    holdout
+        Fraction of the ratings that is held out.
+    serve
+        How users are served by solvers with this setting, such as `fold-in`. Default: as the solver
+        does for its unit.
+    """
+
+    solvers: tuple[str, ...] = DEFAULT
+    units: tuple[UnitName, ...] = (DEFAULT_UNIT,)
+    epsilons: tuple[float, ...] = EPSILONS
+    delta: float = 1e-5
+    seeds: int = 3
+    first_seed: int = 0
+    holdout: float = 0.1
+    serve: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, hint in (
+            ("solvers", "such as ('als', 'bias')"),
+            ("units", "such as ('rating',)"),
+            ("epsilons", "such as (1, 2)"),
+        ):
+            object.__setattr__(self, name, validate.several(name, getattr(self, name), hint))
+        for solver in self.solvers:
+            if not (isinstance(solver, str) and solver in CATALOG):
+                known = ", ".join(CATALOG)
+                raise InvalidParameter(
+                    f"{option('solvers')} must be from {known}, got {validate.shown(solver)}"
+                )
+        if not self.solvers:
+            raise InvalidParameter(f"{option('solvers')} must name at least one solver")
+        if len(set(self.solvers)) < len(self.solvers):
+            raise InvalidParameter(f"{option('solvers')} names a solver twice; name each once")
+        units = tuple(validate.choice("units", unit, Unit) for unit in self.units)
+        object.__setattr__(self, "units", units)
+        if not units or len(set(units)) < len(units):
+            raise InvalidParameter(f"{option('units')} must name at least one unit, and none twice")
+        for epsilon in self.epsilons:
+            Budget.from_epsilon(epsilon, self.delta)
+        if not self.epsilons or len(set(self.epsilons)) < len(self.epsilons):
+            raise InvalidParameter(
+                f"{option('epsilons')} must have at least one value, and none twice"
+            )
+        validate.positive_integer("seeds", self.seeds, "3 is the default")
+        Session(seed=self.first_seed)
+        validate.probability("holdout", self.holdout, "0.1 holds out a tenth")
+        if self.serve is not None:
+            self._check_serve()
+
+    def _check_serve(self) -> None:
+        """Raise unless one of the solvers can serve users as chosen."""
+        if not any("serve" in CATALOG[name].settings for name in self.solvers):
+            raise InvalidParameter(
+                f"none of the solvers has the setting serve; leave out {option('serve')}, or add "
+                f"als to {option('solvers')}"
+            )
+        for name, unit in self.kinds:
+            self.make_solver(name, unit)
+
+    def make_solver(self, name: str, unit: Unit | None) -> Any:
+        """Solver of a run, with the settings of the plan that it has."""
+        serve = self.serve if "serve" in CATALOG[name].settings else None
+        return make_solver(name, unit=unit, serve=serve)
+
+    def check_item_features(self) -> None:
+        """Raise unless one of the solvers uses item features."""
+        if not any(InputKind.ITEM_FEATURES in CATALOG[name].inputs for name in self.solvers):
+            raise InvalidParameter(
+                f"none of the solvers uses item features; leave out {option('item_features')}, or "
+                f"add als to {option('solvers')}"
+            )
+
+    @property
+    def each_seed(self) -> range:
+        """The seeds."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+    @property
+    def kinds(self) -> list[tuple[str, Unit | None]]:
+        """Solvers with the units they are run under; None for non-private solvers."""
+        return [
+            (name, unit)
+            for name in self.solvers
+            for unit in (self._units_of(name) if CATALOG[name].is_private else [None])
+        ]
+
+    def _units_of(self, name: str) -> list[Unit]:
+        """Chosen units that a solver supports; `value` if it supports none of them."""
+        known = CATALOG[name].units
+        return [unit for unit in map(Unit, self.units) if unit in known] or [
+            CATALOG[name].default_unit
+        ]
+
+    @property
+    def value_only(self) -> list[str]:
+        """Solvers that are run under `value` although it was not chosen."""
+        return [name for name, unit in self.kinds if unit is not None and unit not in self.units]
+
+    @property
+    def units_run(self) -> list[Unit]:
+        """Units that a solver is run under: the chosen ones first."""
+        run = dict.fromkeys(unit for _, unit in self.kinds if unit is not None)
+        return sorted(run, key=lambda unit: (*self.units, *Unit).index(unit))
+
+    @property
+    def cells(self) -> list["Cell"]:
+        """All training runs: every solver and seed; for private solvers, every unit and ε."""
+        return [
+            Cell(solver=name, unit=unit, epsilon=epsilon, seed=seed)
+            for seed in self.each_seed
+            for name, unit in self.kinds
+            for epsilon in (sorted(self.epsilons) if unit else [None])
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One training run: a solver, a seed and, for a private solver, its unit and ε."""
+
+    solver: str
+    unit: Unit | None
+    epsilon: float | None
+    seed: int
