@@ -104,7 +104,7 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
 void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                 Vector<const float> targets, Matrix<const float> counterparts,
                 Vector<const double> by_count, Vector<const double> fixed, Matrix<float> out,
-                std::size_t begin, std::size_t end, bool portable) {
+                Matrix<float> inverse, std::size_t begin, std::size_t end, bool portable) {
   const std::size_t width = counterparts.shape(1);
   require(columns.size() == targets.size(), "columns and targets differ in length");
   require(out.shape(0) + 1 == starts.size() && out.shape(1) == width,
@@ -112,12 +112,15 @@ void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
   require(by_count.size() == width && fixed.size() == width,
           "pass one regularization for each column");
   require(width > 0, "counterparts have no columns");
+  const std::size_t inverted = inverse.shape(1) / width;
+  require(inverse.shape(0) == out.shape(0) && inverse.shape(1) == inverted * width && inverted < width,
+          "inverse must have one row for each row of the table, and whole columns after the first");
   require_rows(starts, begin, end, columns.size());
   const auto set = instruction_set(portable);
   nb::gil_scoped_release released;
   taciturn::ridge_rows({starts.data(), columns.data(), targets.data(), counterparts.data(),
                      counterparts.shape(0), width, by_count.data(), fixed.data()},
-                    begin, end, out.data(), set);
+                    begin, end, out.data(), {inverted, inverse.data()}, set);
 }
 
 void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
@@ -356,8 +359,8 @@ NB_MODULE(_core, module) {
   module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Round feature rows to the grid of error_sums.");
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "counterparts"_a,
-             "by_count"_a, "fixed"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "Regularized least squares by row.");
+             "by_count"_a, "fixed"_a, "out"_a.noconvert(), "inverse"_a.noconvert(), "begin"_a,
+             "end"_a, "portable"_a = false, "Regularized least squares by row.");
   module.def("posterior_rows", &posterior_rows, "starts"_a, "columns"_a, "table"_a, "design"_a,
              "sums"_a, "noise"_a, "known"_a, "precision"_a, "pull"_a, "means"_a.noconvert(),
              "variances"_a.noconvert(), "total"_a.noconvert(), "begin"_a, "end"_a,

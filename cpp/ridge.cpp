@@ -13,8 +13,27 @@ namespace {
 
 using namespace gram;
 
+// Column `at` of (UᵀU)⁻¹, where U has `width` rows that are `wide` apart.
+inline __attribute__((always_inline)) void inverse_column(const double* upper, std::size_t width,
+                                                          std::size_t wide, std::size_t at,
+                                                          double* scratch, float* out) {
+  std::fill_n(scratch, width, 0.0);
+  scratch[at] = 1;
+  for (std::size_t i = at; i < width; ++i) {
+    const double* line = upper + i * wide;
+    const double value = scratch[i] /= line[i];
+    for (std::size_t j = i + 1; j < width; ++j) scratch[j] -= value * line[j];
+  }
+  for (std::size_t i = width; i-- > 0;) {
+    const double* line = upper + i * wide;
+    scratch[i] = (scratch[i] - dot(line + i + 1, scratch + i + 1, width - i - 1)) / line[i];
+    out[i] = static_cast<float>(scratch[i]);
+  }
+}
+
 inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t begin,
-                                               std::size_t end, float* out) {
+                                               std::size_t end, float* out,
+                                               const InverseColumns& inverse) {
   const std::size_t width = problem.width;
   const std::size_t wide = (width / lanes + 1) * lanes;  // a column for the targets, and padding
   std::vector<float> panel(chunk * wide);
@@ -22,7 +41,9 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
   for (std::size_t row = begin; row < end; ++row) {
     const std::int64_t first = problem.starts[row], last = problem.starts[row + 1];
     float* solution = out + row * width;
+    float* columns = inverse.out + row * inverse.count * width;
     std::fill_n(solution, width, 0.0f);
+    std::fill_n(columns, inverse.count * width, 0.0f);
     if (first == last) continue;
     std::fill(sums.begin(), sums.end(), 0.0);
     const auto fill = [&](std::int64_t entry, float* line) __attribute__((always_inline)) {
@@ -45,25 +66,28 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
       found[i] = (line[width] - known) / line[i];
       solution[i] = static_cast<float>(found[i]);
     }
+    for (std::size_t c = 0; c < inverse.count; ++c) {
+      inverse_column(sums.data(), width, wide, 1 + c, found.data(), columns + c * width);
+    }
   }
 }
 
 #if defined(__x86_64__)
 TACITURN_AVX512_LOOPS void run_avx512(const Ridge& problem, std::size_t begin, std::size_t end,
-                                      float* out) {
-  run(problem, begin, end, out);
+                                      float* out, const InverseColumns& inverse) {
+  run(problem, begin, end, out, inverse);
 }
 #endif
 
 }  // namespace
 
 void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float* out,
-                InstructionSet set) {
+                const InverseColumns& inverse, InstructionSet set) {
 #if defined(__x86_64__)
-  if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out);
+  if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out, inverse);
 #endif
   static_cast<void>(set);
-  run(problem, begin, end, out);
+  run(problem, begin, end, out, inverse);
 }
 
 }  // namespace taciturn

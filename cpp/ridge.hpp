@@ -25,7 +25,14 @@ struct Ridge {
   const double* fixed;     // width
 };
 
+// Columns 1 to `count` of the inverse of a row's normal equations, count × width for each row, go to
+// `out`; zero for rows whose solution is zero as above. No columns if `count` is 0.
+struct InverseColumns {
+  std::size_t count;
+  float* out;
+};
+
 void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float* out,
-                InstructionSet set);
+                const InverseColumns& inverse, InstructionSet set);
 
 }  // namespace taciturn

@@ -63,6 +63,7 @@ def ridge_rows(
     by_count: npt.NDArray[np.float64],
     fixed: npt.NDArray[np.float64],
     out: npt.NDArray[np.float32],
+    inverse: npt.NDArray[np.float32],
     begin: int,
     end: int,
     portable: bool = False,

@@ -13,8 +13,9 @@ from taciturn.mechanisms.grid import ValueGrid
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.executor import RatingQuery
 from taciturn.queries.features import NORM, AxisFeatures
-from taciturn.queries.per_user import ReleasedItems, UserSums, UserTotals
+from taciturn.queries.per_user import UserTotals
 from taciturn.queries.prediction_errors import pass_axis
+from taciturn.queries.user_sums import ReleasedItems, UserSums
 from taciturn.queries.values import GridValues, ValueView
 from tests.solvers.helpers import random_ratings
 
@@ -103,14 +104,20 @@ def user_view(grid: ValueGrid = GRIDS[0]) -> ValueView:
 
 
 def random_items(
-    random: np.random.Generator, count: int, width: int, length: float = 1.0, mean: float = 2.5
+    random: np.random.Generator,
+    count: int,
+    width: int,
+    length: float = 1.0,
+    mean: float = 2.5,
+    features: int = 0,
 ) -> ReleasedItems:
     """Random released items."""
     return ReleasedItems(
         rows=random.normal(size=(count, width)) * length,
-        regularization=10.0 ** random.uniform(-1, 2, width),
+        regularization=10.0 ** random.uniform(-1, 2, width + features),
         constant=10.0 ** random.uniform(-1, 1),
         mean=mean,
+        features=random.normal(size=(count, features)) if features else None,
     )
 
 
@@ -120,10 +127,11 @@ def user_sums(
     *,
     grid: ValueGrid = GRIDS[0],
     portable: bool = False,
+    usual: float = 4.0,
 ) -> UserSums:
     """User-level sums from released items."""
     errors = ErrorPass(user_view(grid), first=1, threshold=threshold, portable=portable)
-    return UserSums(purpose="test", errors=errors, items=items)
+    return UserSums(purpose="test", errors=errors, items=items, usual=usual)
 
 
 def user_totals(items: int, grid: ValueGrid = GRIDS[0]) -> UserTotals:

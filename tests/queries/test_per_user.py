@@ -18,14 +18,9 @@ from taciturn.mechanisms.grid import ValueGrid
 from taciturn.queries import per_user as module
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.features import NORM
-from taciturn.queries.per_user import (
-    USERS_MAX,
-    ReleasedItems,
-    UserSums,
-    UserTotals,
-    check_users,
-)
+from taciturn.queries.per_user import USERS_MAX, UserTotals, check_users
 from taciturn.queries.totals import COUNT_BITS
+from taciturn.queries.user_sums import ReleasedItems, UserSums, contribution_bound
 from taciturn.queries.values import GridValues, ValueView, on_grid
 from taciturn.solvers.bias import BiasSolver
 from tests.queries.helpers import (
@@ -78,9 +73,15 @@ def test_totals_match_the_reference(some: tuple[Ratings, GridValues]) -> None:
 
 
 def slow_sums(
-    ratings: Ratings, steps: Steps, items: ReleasedItems, threshold: float, grid: ValueGrid
-) -> tuple[Floats, Floats, float, float]:
-    """The three tables in rating units, user by user.
+    ratings: Ratings,
+    steps: Steps,
+    items: ReleasedItems,
+    threshold: float,
+    bound: float,
+    grid: ValueGrid,
+    usual: float,
+) -> tuple[Floats, Floats, Floats, float, float]:
+    """The four tables in rating units, user by user.
 
     The last number bounds the change of a prediction by rounded features, relative to 2^−14.
     """
@@ -88,28 +89,34 @@ def slow_sums(
     beyond = math.ceil(grid.range / 2)
     sums, squares, moved = np.zeros_like(items.rows), 0.0, 0.0
     products = np.zeros((items.width, items.width))
-    lengths = np.linalg.norm(items.rows, axis=1)
+    covariances = np.zeros(1 + (items.width - 1) * items.coefficients)
+    lengths = np.linalg.norm(items.whole, axis=1)
     for user in range(ratings.shape[0]):
         own = ratings.rows() == user
         if not own.any():
             continue
         rated, value = ratings.by_user.columns[own], np.clip(steps[own], low, high) * step
-        design = items.rows[rated].copy()
+        design = items.whole[rated].copy()
         design[:, 0] = 1
         known = items.mean + items.rows[rated, 0]
         normal = design.T @ design + np.diag(items.regularization)
         row = np.linalg.solve(normal, design.T @ (value - known))
         predicted = np.clip(known + design @ row, (low - beyond) * step, (high + beyond) * step)
         error = np.clip(predicted - value, -threshold, threshold)
-        feature = np.array([items.constant, *row[1:]])
-        length = float(np.linalg.norm(feature))
-        sums[rated] += np.outer(error, feature / length) / math.sqrt(value.size)
+        feature = np.array([items.constant, *row[1 : items.width]])
+        length = float(np.linalg.norm([*feature, *row[items.width :] / 8]))
+        share = min(1.0, bound / max(float(np.linalg.norm(error)), 1e-12))
+        sums[rated] += np.outer(error, feature / length) * share
         products += np.outer(feature, feature) / length**2
+        scales = np.sqrt(items.regularization)
+        inverse = np.linalg.inv(normal) * np.outer(scales, scales)
+        weight = min(1.0, math.sqrt(value.size / usual))
+        covariances += weight * np.array([1.0, *inverse[1 : items.width].ravel()])
         squares += float(np.mean(error**2))
         # A step for each coordinate of either axis, √n of them once features are weighted.
-        rounded = math.sqrt(items.width) * (2 + math.sqrt(value.size))
+        rounded = math.sqrt(items.coefficients) * (2 + 8 * math.sqrt(value.size))
         moved = max(moved, rounded * length * float(lengths[rated].max()))
-    return sums, products[np.triu_indices(items.width)], squares, moved
+    return sums, products[np.triu_indices(items.width)], covariances, squares, moved
 
 
 @settings(max_examples=60)
@@ -118,30 +125,35 @@ def slow_sums(
     st.integers(1, 5),
     st.sampled_from([0.1, 0.5, 2.0, 100.0]),
     st.sampled_from([0.1, 1.0, 3.0]),
+    st.sampled_from([0, 0, 3]),
     st.booleans(),
 )
 def test_sums_match_the_reference(
-    seed: int, width: int, threshold: float, length: float, portable: bool
+    seed: int, width: int, threshold: float, length: float, features: int, portable: bool
 ) -> None:
     random = np.random.default_rng(seed)
     ratings = every_pair(15, 10)
     ratings = ratings.select(random.random(len(ratings)) < random.uniform(0.1, 0.9))
     grid = ValueGrid.for_scale(1, 5, 4096)
     steps = random.integers(grid.lowest - 300, grid.highest + 300, len(ratings)).astype(np.int32)
-    items, step = random_items(random, 10, width, length, mean=2.75), 2.0**grid.exponent
+    items = random_items(random, 10, width, length, mean=2.75, features=features)
+    step = 2.0**grid.exponent
     clipped = round(threshold / step)
     spec = user_sums(items, clipped, grid=grid, portable=portable)
     found = spec.exact(values_of(ratings, spec.view, steps), 2).tables
-    by_item, products, squares = (
+    by_item, products, covariances, squares = (
         table * query.step for table, query in zip(found, spec.queries, strict=True)
     )
-    slow = slow_sums(ratings, steps, items, clipped * step, grid)
-    slow_by_item, slow_products, slow_squares, moved = slow
-    # Errors are rounded to half a step, features to 2^−14, and once more when weighted.
+    bound = contribution_bound(spec._errors) * step
+    slow = slow_sums(ratings, steps, items, clipped * step, bound, grid, 4.0)
+    slow_by_item, slow_products, slow_covariances, slow_squares, moved = slow
+    # Errors are rounded to half a step, features to 2^−14, and once more when weighted. The share
+    # of a contribution changes with the norm of up to ten errors.
     error, largest = step + moved / NORM, min(threshold, 1.5 * 4) + step
     counts = np.diff(ratings.by_item.starts)[:, None]
-    assert (np.abs(by_item - slow_by_item) <= counts * (error + 2 * largest / NORM)).all()
+    assert (np.abs(by_item - slow_by_item) <= 5 * counts * (error + 2 * largest / NORM)).all()
     assert np.abs(products[0] - slow_products).max() <= 15 * 2 / NORM
+    assert np.abs(covariances[0] - slow_covariances).max() <= 15 * 2.0**-12
     assert abs(squares[0, 0] - slow_squares) <= 15 * (2 * largest * error + step**2)
 
 
@@ -153,11 +165,17 @@ def test_errors_on_the_grid_match_exactly() -> None:
     )
     spec = user_sums(items, 40)
     steps = np.array([GRID.lowest, GRID.lowest + 3, GRID.highest], dtype=np.int32)
-    by_item, products, squares = spec.exact(values_of(ratings, spec.view, steps)).tables
-    assert by_item.tolist() == [[-(3 + 40) * NORM, 0]]
+    tables = spec.exact(values_of(ratings, spec.view, steps)).tables
+    by_item, products, covariances, squares = tables
+    # The third user's error is clipped to 40, and the contribution of one rating to 20.
+    assert by_item.tolist() == [[-(3 + 20) * NORM, 0]]
     assert products.tolist() == [[3 * NORM**2, 0, 0]]
     squared_step = 4.0**GRID.exponent
-    assert squares.tolist() == [[(9 + 1600) * squared_step / spec.queries[2].step]]
+    assert squares.tolist() == [[(9 + 1600) * squared_step / spec.queries[3].step]]
+    # Half weight for one rating where four are usual. Ratings of an item with zero factors say
+    # nothing about users' factors: their covariances are those of the prior, shrunk a little.
+    weight, _, of_factor = covariances[0] * spec.queries[2].step
+    assert weight == 1.5 and 1.5 * (1 - 2.0**-15) < of_factor <= 1.5
 
 
 @pytest.mark.parametrize("size", [0.99e29, 3e29, 1e200, np.inf, np.nan])
@@ -166,9 +184,10 @@ def test_a_very_long_user_row_raises_no_error(size: float, monkeypatch: pytest.M
     ratings, width = every_pair(4, 3), 200
     items = random_items(np.random.default_rng(0), 3, width)
 
-    def solve(self: ReleasedItems, pattern: Pattern, *rest: Any) -> Floats:
+    def solve(self: ReleasedItems, pattern: Pattern, *rest: Any, **options: Any) -> Floats:
         rows = np.zeros((len(pattern), width))
         rows[1] = size
+        options["inverse"][:] = np.inf if size > 1e38 else size
         return rows
 
     monkeypatch.setattr(ReleasedItems, "solve_users", solve)
@@ -194,11 +213,11 @@ def test_threads_and_instructions_change_nothing() -> None:
 def test_a_planned_width_is_recorded_and_changes_no_sum() -> None:
     ratings, items = every_pair(4, 3), random_items(np.random.default_rng(0), 3, 2)
     values, narrow = on_grid(ratings, user_view()), user_sums(items)
-    wide = UserSums(purpose="test", errors=narrow._errors, items=items, width=5)
+    wide = UserSums(purpose="test", errors=narrow._errors, items=items, usual=4.0, width=5)
     assert same_tables(narrow.exact(values), wide.exact(values))
     assert [query.shape for query in wide.queries] == [query.shape for query in narrow.queries]
-    assert [query.coordinates for query in narrow.queries] == [3 * 2, 3, 1]
-    assert [query.coordinates for query in wide.queries] == [3 * 5, 15, 1]
+    assert [query.coordinates for query in narrow.queries] == [3 * 2, 3, 3, 1]
+    assert [query.coordinates for query in wide.queries] == [3 * 5, 15, 21, 1]
 
 
 def test_bad_input_is_refused() -> None:
@@ -217,6 +236,9 @@ def test_bad_input_is_refused() -> None:
     for threshold in bad_thresholds:
         with pytest.raises(InvalidParameter, match="threshold"):
             user_sums(items, threshold)
+    for usual in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(InvalidParameter, match="usual"):
+            user_sums(items, usual=usual)
     for count in (2, 4):
         with pytest.raises(InvalidParameter, match="items"):
             user_sums(random_items(random, count, 2)).exact(on_grid(ratings, user_view()))

@@ -37,22 +37,34 @@ def problem(width: int) -> Equations:
     }
 
 
-def solve(given: Equations, portable: bool) -> npt.NDArray[np.float32]:
+def solve(
+    given: Equations, portable: bool, inverse: npt.NDArray[np.float32] | None = None
+) -> npt.NDArray[np.float32]:
     rows, width = given["starts"].size - 1, given["counterparts"].shape[1]
     out = np.full((rows, width), np.nan, dtype=np.float32)
+    if inverse is None:
+        inverse = np.empty((rows, 0), dtype=np.float32)
     for part in ((0, 3), (3, rows)):
-        _core.ridge_rows(**given, out=out, begin=part[0], end=part[1], portable=portable)
+        _core.ridge_rows(
+            **given, out=out, inverse=inverse, begin=part[0], end=part[1], portable=portable
+        )
     return out
 
 
-def exact(given: Equations, row: int) -> npt.NDArray[np.float64]:
+def equations(
+    given: Equations, row: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Matrix and right-hand side of a row's normal equations."""
     begin, end = given["starts"][row : row + 2]
     features = given["counterparts"][given["columns"][begin:end]].astype(np.float64)
     rest = given["targets"][begin:end] - features[:, 0]
     features[:, 0] = 1
     ridge = np.diag((end - begin) * given["by_count"] + given["fixed"])
-    solution = np.linalg.solve(features.T @ features + ridge, features.T @ rest)
-    return solution.astype(np.float64)
+    return features.T @ features + ridge, features.T @ rest
+
+
+def exact(given: Equations, row: int) -> npt.NDArray[np.float64]:
+    return np.asarray(np.linalg.solve(*equations(given, row)))
 
 
 @pytest.mark.parametrize("portable", [False, True])
@@ -62,6 +74,21 @@ def test_rows_agree_with_the_reference(width: int, portable: bool) -> None:
     found = solve(given, portable)
     for row in range(len(found)):
         np.testing.assert_allclose(found[row], exact(given, row), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize(("width", "count"), [(1, 0), (5, 4), (9, 3), (17, 16), (40, 8)])
+def test_columns_of_inverses_agree_with_the_reference(
+    width: int, count: int, portable: bool
+) -> None:
+    given = problem(width)
+    rows = given["starts"].size - 1
+    inverse = np.full((rows, count * width), np.nan, dtype=np.float32)
+    solve(given, portable, inverse)
+    for row, found in enumerate(inverse.reshape(rows, count, width)):
+        is_empty = given["starts"][row] == given["starts"][row + 1]
+        expected = np.linalg.inv(equations(given, row)[0])[1 : 1 + count]
+        np.testing.assert_allclose(found, 0 if is_empty else expected, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("portable", [False, True])

@@ -17,6 +17,7 @@ def solve_rows(
     *,
     by_count: Rows,
     fixed: Rows,
+    inverse: npt.NDArray[np.float32] | None = None,
     threads: int | None = None,
 ) -> Rows:
     """Bias and factors of each row of a CSR matrix that fit its targets best in least squares.
@@ -25,12 +26,20 @@ def solve_rows(
     vectors. The regularization on the diagonal of a row's normal equations is by_count · n + fixed,
     where n is its number of targets. The result is as private as the targets; each row depends only
     on its own.
+
+    `inverse` (rows × count × width) receives columns 1 to count, those of the first factors, of the
+    inverse of each row's normal equations; they are zero for a row without targets.
     """
     given = counterparts.astype(np.float32)
     rows = np.empty((starts.size - 1, given.shape[1]), dtype=np.float32)
+    columns_out = np.empty((len(rows), 0), dtype=np.float32)
+    if inverse is not None:
+        columns_out = inverse.reshape(len(rows), -1)
 
     def work(begin: int, end: int) -> None:
-        _core.ridge_rows(starts, columns, targets, given, by_count, fixed, rows, begin, end)
+        _core.ridge_rows(
+            starts, columns, targets, given, by_count, fixed, rows, columns_out, begin, end
+        )
 
     count = parallel.thread_count(threads)
     size = max(1, -(-len(rows) // (16 * count)))

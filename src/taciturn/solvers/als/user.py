@@ -1,11 +1,17 @@
 """Unit `user`: descent on items; each user is solved exactly from their own ratings.
 
 Only sums over all users are released. First the weight of each item, the number of users and totals
-of their mean ratings. Then each step releases Σ w·r·f by item, where w = 1/√n for a user with n
-ratings, r are prediction errors clipped to about their standard deviation, and f is the user's own
-profile, solved from released items. It also releases the mean product of features and the mean
-square of the errors (docs/proofs/user.md). The release holds the items, and the prior with which a
-user folds in.
+of their mean ratings. Then each step releases Σ c·r·f by item, where r are prediction errors, f is
+the user's own profile, solved from released items, and c clips the user's whole contribution to the
+residual standard deviation. It also releases mean products of features, mean posterior covariances
+and the mean square of the errors (docs/proofs/user.md).
+
+A user's factors are uncertain, and items must not be fitted to that uncertainty as if it were
+taste. The expected gradient of an item x over the posterior of its raters, with covariance P, is
+Σ c·(r·f + P·x). The second term shrinks factors exactly as far as users' ratings leave them open,
+so more factors or more budget do not overfit. The release holds the items, and the prior with which
+a user folds in. With public item features, users have coefficients of their own for them, and the
+prior mean of an item depends on its features.
 """
 
 import math
@@ -21,9 +27,11 @@ from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior, Profiles
-from taciturn.queries.per_user import ReleasedItems, UserSums, UserTotals, user_queries
+from taciturn.queries.per_user import UserTotals
+from taciturn.queries.user_sums import ReleasedItems, UserSums, user_queries
 from taciturn.queries.values import ValueView
-from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
+from taciturn.solvers.als.clipped_errors import ClippedErrors
+from taciturn.solvers.als.user_covariance import UserCovariance
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
@@ -42,8 +50,11 @@ from taciturn.solvers.descent import (
     shrunk_counts,
 )
 
-_WEIGHT_SHARE, _TOTAL_SHARE, _PRODUCT_SHARE, _SQUARE_SHARE = 0.03, 0.02, 0.02, 0.005
-"""Budget shares of item weights, totals, all products of features and all mean squares."""
+_WEIGHT_SHARE, _TOTAL_SHARE = 0.03, 0.02
+"""Budget shares of item weights and of totals."""
+
+_PRODUCT_SHARE, _COVARIANCE_SHARE, _SQUARE_SHARE = 0.02, 0.01, 0.005
+"""Budget shares of products of features, posterior covariances and mean squares, over all steps."""
 
 _ITERATIONS = 24
 
@@ -53,22 +64,38 @@ _FACTORS_START = 0.5
 _LONGEST = 4.0
 """Maximum norm of features, in multiples of the constant feature."""
 
-RANKS = ((0.2, 4), (0.7, 6), (0.85, 8))
-"""Number of factors by the minimum data weight of items."""
+RANKS = ((0.12, 4), (0.45, 8), (0.58, 12), (0.7, 16))
+"""Number of factors by the minimum of a·b², for the data weights a of items and b of a usual user.
+Few ratings of each user do more harm than noisy items, because users are fitted to them exactly."""
 
-_RATINGS_PER_COEFFICIENT = 2
-"""Minimum number of a usual user's ratings for each coefficient of a profile. With fewer, profiles
-fit the noise of single ratings, and so do the items that are fitted to them."""
+_CLIP = ClipRule(2.0)
+"""Prediction errors are clipped to twice their standard deviation for robustness. The bound of a
+user's contribution is half of that, one standard deviation."""
+
+_ATTENUATION = 1 / 1.05
+"""Mean contribution of a user relative to weights 1/√n: smaller, as norms vary about their mean."""
+
+_FEATURE_VARIANCE = 0.05
+"""Prior variance of the part of a user's ratings that item features explain."""
+
+_USUAL = 2.0
+"""Number of ratings from which posterior covariances have full weight, relative to a usual user."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UserState:
-    """Item rows, the running sums for averaging, and the released totals of the users."""
+    """Item rows, the running sums for averaging, and the released totals of the users.
+
+    `ratings` is the number of ratings of a usual user, and `covariance` describes the mean
+    posterior covariance of users' factors.
+    """
 
     items: Rows
     item_sums: Rows
     weights: Vector
     users: float
+    ratings: float
+    covariance: UserCovariance
     mean: float
     rating_unit: float
     standard_deviation: float
@@ -110,9 +137,9 @@ class UserAlgorithm(Algorithm[UserState]):
         ratio = budget.mu * math.sqrt(self._share)
         grid = centred_grid(scale, levels_for(ratio))
         self._view = ValueView(grid=grid, axis=Axis.USERS, offset=self._middle)
-        self._clip = ClipRule.for_mu(budget.mu)
+        self._features = facts.item_features
         self._errors = ClippedErrors(
-            view=self._view, clip=self._clip, ratio=ratio, iterations=self._steps.iterations
+            view=self._view, clip=_CLIP, ratio=ratio, iterations=self._steps.iterations
         )
         self._totals = UserTotals(items=facts.items, view=self._view)
         self.schedule = self._planned()
@@ -121,8 +148,16 @@ class UserAlgorithm(Algorithm[UserState]):
         """Weights and totals, then sums by item, products and mean squares in every iteration."""
         width, count = 1 + self._steps.factors, self._steps.iterations
         errors = self._errors.at(assumptions.RATING, self._unit)
-        queries = user_queries("", errors, items=self._facts.items, columns=width, width=width)
-        shares = self._share, _PRODUCT_SHARE / count, _SQUARE_SHARE / count
+        queries = user_queries(
+            "",
+            errors,
+            items=self._facts.items,
+            features=self._features.shape[1],
+            columns=width,
+            width=width,
+        )
+        each = (_PRODUCT_SHARE, _COVARIANCE_SHARE, _SQUARE_SHARE)
+        shares = self._share, *(share / count for share in each)
         first = QueryStep(queries=self._totals.queries, shares=(_WEIGHT_SHARE, _TOTAL_SHARE))
         return self._errors.schedule(first, queries, shares)
 
@@ -137,6 +172,8 @@ class UserAlgorithm(Algorithm[UserState]):
             item_sums=np.zeros_like(items),
             weights=np.zeros(len(items)),
             users=1.0,
+            ratings=1.0,
+            covariance=UserCovariance.unknown(self._steps.factors, self._features.shape[1]),
             mean=0.0,
             rating_unit=self._unit,
             standard_deviation=assumptions.RATING,
@@ -150,6 +187,7 @@ class UserAlgorithm(Algorithm[UserState]):
             purpose=self._errors.purpose(step),
             errors=self._errors.at(state.standard_deviation, state.rating_unit),
             items=self._items(state, state.items, state.mean),
+            usual=_USUAL * max(1.0, state.ratings),
             width=1 + self._steps.factors,
         )
 
@@ -157,31 +195,48 @@ class UserAlgorithm(Algorithm[UserState]):
         """One step of the items against the noisy gradient, corrected for clipping."""
         if step == 0:
             return self._begun(state, released)
-        gradient, triangle, squares = released.tables
-        attenuation, users, unit = self._clip.attenuation, state.users, state.rating_unit
-        steps = self._steps_at(state)
+        gradient, triangle, covariances, squares = released.tables
+        users, unit, steps = state.users, state.rating_unit, self._steps_at(state)
         products = _symmetric(triangle[0] / users, 1 + steps.factors)
         # Features have norm 1, so the constant feature determines the norm of the profile.
         first = max(float(products[0, 0]), 1e-9)
         length = min(max(1.0, 1 / math.sqrt(first)), _LONGEST / steps.constant) * steps.constant
+        covariance = state.covariance.updated(
+            covariances[0], released.noise_scales[2], self._assumed(state), state.users
+        )
+        expected = covariance.expected_gradient(
+            state.items, self._features, self._standard_deviations(state)
+        )
+        scale = _ATTENUATION * unit
         items = steps.descended(
             state.items,
-            gradient / (attenuation * unit),
-            noise=released.noise_scales[0] / (attenuation * unit),
+            gradient / scale + state.weights[:, None] * expected.gradient / length,
+            noise=released.noise_scales[0] / scale,
             counts=state.weights,
-            curvature=products * length,
-            centre=prior_means(state.items, state.weights),
-            weight=self._weight(state),
+            curvature=products * length + expected.curvature / length,
+            centre=prior_means(state.items, state.weights, self._features),
+            weight=self._weight(state) * (state.standard_deviation / assumptions.RESIDUAL) ** 2,
         )
-        standard_deviation = self._clip.updated_standard_deviation(
+        standard_deviation = _CLIP.updated_standard_deviation(
             state.standard_deviation,
             float(squares[0, 0]) / users / unit**2,
-            released.noise_scales[2] / users / unit**2,
+            released.noise_scales[3] / users / unit**2,
         )
-        after = replace(state, items=items, standard_deviation=standard_deviation)
+        after = replace(
+            state, items=items, covariance=covariance, standard_deviation=standard_deviation
+        )
         if step > steps.averaged_from:
             after = replace(after, item_sums=state.item_sums + items)
         return after
+
+    def _assumed(self, state: UserState) -> Vector:
+        """Posterior variances of a usual user's factors, as shares of their prior variances."""
+        weights = state.weights / max(1e-9, float(state.weights.sum()))
+        squares = weights @ state.items[:, 1:] ** 2
+        prior = self._standard_deviations(state)[1 : state.items.shape[1]] ** 2
+        information = state.ratings * squares * prior / state.standard_deviation**2
+        assumed: Vector = 1 / (1 + information)
+        return assumed
 
     def _begun(self, state: UserState, released: Released) -> UserState:
         """State after weights, number of users, mean and rating scale factor are released."""
@@ -191,18 +246,21 @@ class UserAlgorithm(Algorithm[UserState]):
         users = max(1.0, count.value)
         mean, unit = mean_and_unit(totals[0, 1:], noise, count, self._view.grid)
         counts = shrunk_counts(weights[:, 0], released.noise_scales[0])
-        after = replace(state, weights=counts, users=users, mean=mean, rating_unit=unit)
-        if not self._is_rank_free:
-            return after
-        usual = self._errors.noise
-        weight = self._steps.data_weight(after.weights, usual, self._weight(after))
         # Σ w over the ratings of a user is the square root of their number.
         ratings = max(0.0, float(weights.sum()) / users) ** 2
-        width = 1 + rank_of(weight, _ranks(ratings))
+        after = replace(
+            state, weights=counts, users=users, ratings=ratings, mean=mean, rating_unit=unit
+        )
+        if not self._is_rank_free:
+            return after
+        factors = _rank(
+            self._steps, after.weights, self._errors.ratio, self._weight(after), ratings
+        )
         return replace(
             after,
-            items=after.items[:, :width].copy(),
-            item_sums=after.item_sums[:, :width].copy(),
+            items=after.items[:, : 1 + factors].copy(),
+            item_sums=after.item_sums[:, : 1 + factors].copy(),
+            covariance=UserCovariance.unknown(factors, self._features.shape[1]),
         )
 
     def _weight(self, state: UserState) -> float:
@@ -215,24 +273,32 @@ class UserAlgorithm(Algorithm[UserState]):
 
     def _items(self, state: UserState, rows: Rows, mean: float) -> ReleasedItems:
         """Items in rating units, from which users are solved."""
-        prior = self._prior(state)
+        prior, unit = self._prior(state), state.rating_unit
         return ReleasedItems(
-            rows=in_rating_units(rows, state.rating_unit),
+            rows=in_rating_units(rows, unit),
             regularization=prior.residual_variance / np.array(prior.variances),
-            constant=self._steps.constant * math.sqrt(state.rating_unit),
+            constant=self._steps.constant * math.sqrt(unit),
             mean=mean,
+            features=self._features * math.sqrt(unit) if self._features.shape[1] else None,
+        )
+
+    def _standard_deviations(self, state: UserState) -> Vector:
+        """Prior standard deviations of a user's bias, factors and coefficients of features."""
+        learnt = self._steps_at(state).priors.copy()
+        learnt[0] *= self._steps.constant
+        # Features have variance 1, so that their coefficients share the variance they explain.
+        count = self._features.shape[1]
+        return np.concatenate(
+            [learnt, np.full(count, math.sqrt(_FEATURE_VARIANCE / max(1, count)))]
         )
 
     def _prior(self, state: UserState) -> Prior:
         """Prior of a user's profile."""
-        standard_deviations = in_rating_units(
-            self._steps_at(state).priors[None], state.rating_unit
-        )[0]
-        standard_deviations[0] *= self._steps.constant
+        deviations = in_rating_units(self._standard_deviations(state)[None], state.rating_unit)[0]
         residual = state.standard_deviation * state.rating_unit
         return Prior(
             residual_variance=residual**2,
-            variances=tuple(float(each) for each in standard_deviations**2),
+            variances=tuple(float(each) for each in deviations**2),
         )
 
     def _released_items(self, state: UserState) -> ReleasedItems:
@@ -246,7 +312,7 @@ class UserAlgorithm(Algorithm[UserState]):
             scale=self._facts.scale,
             mean=items.mean,
             users=None,
-            items=Profiles.from_rows(self._facts.item_ids, items.rows),
+            items=Profiles.from_rows(self._facts.item_ids, items.whole),
             prior=self._prior(state),
         )
 
@@ -260,17 +326,17 @@ class UserAlgorithm(Algorithm[UserState]):
 
 def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
     """Default number of factors for `users` users with `ratings` ratings each."""
-    steps, clip = _descent_steps(None, None), ClipRule.for_mu(budget.mu)
-    noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
+    steps = _descent_steps(None, None)
+    ratio = budget.mu * math.sqrt(_gradient_share(steps))
     weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
-    weight = steps.data_weight(weights, noise, 1 / math.sqrt(ratings))
-    return rank_of(weight, _ranks(ratings))
+    return _rank(steps, weights, ratio, 1 / math.sqrt(ratings), ratings)
 
 
-def _ranks(ratings: float) -> list[tuple[float, int]]:
-    """Ranks that users with this number of ratings can support."""
-    most = ratings / _RATINGS_PER_COEFFICIENT - 1
-    return [(least, rank) for least, rank in RANKS if rank <= most]
+def _rank(steps: DescentSteps, weights: Vector, ratio: float, weight: float, ratings: float) -> int:
+    """Number of factors that the weights of items and the ratings of a usual user support."""
+    of_items = steps.data_weight(weights, 1 / (_ATTENUATION * ratio), weight)
+    of_user = steps.data_weight(np.array([max(ratings, 1e-3)]), 0.0)
+    return rank_of(of_items * of_user**2, RANKS)
 
 
 def _descent_steps(factors: int | None, iterations: int | None) -> DescentSteps:
@@ -286,7 +352,8 @@ def _descent_steps(factors: int | None, iterations: int | None) -> DescentSteps:
 
 def _gradient_share(steps: DescentSteps) -> float:
     """Budget share of each gradient."""
-    left = WHOLE - _WEIGHT_SHARE - _TOTAL_SHARE - _PRODUCT_SHARE - _SQUARE_SHARE
+    left = WHOLE - _WEIGHT_SHARE - _TOTAL_SHARE
+    left -= _PRODUCT_SHARE + _COVARIANCE_SHARE + _SQUARE_SHARE
     return left / steps.iterations
 
 
