@@ -373,3 +373,14 @@ def test_only_a_claimed_query_may_hand_on_private_results() -> None:
     claimed = Leaking(replace(QUERY, flaw="the bound has no proof"), FIXED.sums)
     released = gate.release(claimed, Direct(), shares=(0.1,))
     assert released.private == "an exact sum" and gate.ledger.status is not Status.PROVEN
+
+
+def test_nothing_is_released_once_users_are_served_exact_profiles() -> None:
+    gate = small_gate(noise=SecureNoise())
+    release(gate, FIXED, share=0.1)
+    before = gate.ledger.spend().mu
+    gate.serve_by_fold_in("profiles")
+    assert gate.ledger.is_served_by_fold_in and gate.ledger.status is Status.PROVEN
+    assert gate.ledger.spend().mu == before
+    with pytest.raises(InvalidParameter, match="users were served"):
+        release(gate, FIXED, share=0.1)

@@ -47,6 +47,7 @@ class Mechanism(StrEnum):
     GAUSSIAN = "gaussian"
     EXACT = "exact"
     PATTERN = "pattern"
+    FOLD_IN = "fold-in"
 
 
 class Noise(StrEnum):
@@ -212,9 +213,28 @@ class PatternRelease:
         return self.unit is Unit.VALUE
 
 
-Event = GaussianRelease | ExactRelease | PatternRelease
+@dataclass(frozen=True, kw_only=True)
+class FoldInServing:
+    """Exact profiles that are not released: each is shown only to the user whose ratings it fits.
 
-_KINDS: tuple[type[Event], ...] = (GaussianRelease, ExactRelease, PatternRelease)
+    Such a profile is a function of the release and of that user's own ratings. For neighbours that
+    differ in one rating of user j, everything that the other users see together is a function of
+    the release and of ratings that are not j's, so this costs nothing (docs/proofs/fold-in.md).
+    Under unit `user` this is always so, and no event records it.
+    """
+
+    mechanism: ClassVar[Mechanism] = Mechanism.FOLD_IN
+
+    purpose: str
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        _check_common(self)
+
+
+Event = GaussianRelease | ExactRelease | PatternRelease | FoldInServing
+
+_KINDS: tuple[type[Event], ...] = (GaussianRelease, ExactRelease, PatternRelease, FoldInServing)
 
 _OPTIONAL = {"flaw", "sensitivity_by_level", "part"}
 

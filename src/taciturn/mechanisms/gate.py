@@ -26,6 +26,7 @@ from taciturn.accounting.events import (
     OBSERVED,
     Event,
     ExactRelease,
+    FoldInServing,
     GaussianRelease,
     PatternRelease,
 )
@@ -215,6 +216,16 @@ class Gate:
                 f"unit {self.unit} protects the rating pattern, so it cannot be published without "
                 "noise"
             )
+        self._record_last(event)
+
+    def serve_by_fold_in(self, purpose: str) -> None:
+        """Record that each user is shown an exact profile of their own, which nobody else sees.
+
+        The gate refuses further releases afterwards: none can depend on these profiles.
+        """
+        self._record_last(FoldInServing(purpose=purpose, unit=self.unit))
+
+    def _record_last(self, event: PatternRelease | FoldInServing) -> None:
         with self._lock:
             self._record(self._position, [event])
             self._position += 1
@@ -250,10 +261,11 @@ class Gate:
         tables = answer.tables
         with self._lock:
             position, square = self._position, self._square
-            if any(isinstance(event, PatternRelease) for event in self._ledger.events[:position]):
+            last = PatternRelease | FoldInServing
+            if any(isinstance(event, last) for event in self._ledger.events[:position]):
                 raise InvalidParameter(
-                    "nothing can be released after the rating pattern was published; call "
-                    "publish_pattern last"
+                    "nothing can be released after the rating pattern was published or users were "
+                    "served; call publish_pattern and serve_by_fold_in last"
                 )
             for event in events:
                 square = self._after(event, square)

@@ -43,7 +43,7 @@ from taciturn.mechanisms.run_files import (
     read_key,
 )
 
-TOGETHER_MAX = 3
+TOGETHER_MAX = 4
 """Maximum number of events of one joint release."""
 
 

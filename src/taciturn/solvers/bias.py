@@ -23,6 +23,7 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
 from taciturn.queries.values import ValueView
 from taciturn.queries.weighted_sums import WeightedSums
+from taciturn.solvers.als.fold_in import UserPrior
 from taciturn.solvers.als.rating import RatingAlgorithm
 from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.contract import Algorithm, PostProcess, PublicFacts, QueryStep, Seeds
@@ -161,20 +162,14 @@ class BiasAlgorithm(Algorithm[BiasState]):
 
     def _solved(self, state: BiasState) -> BiasState:
         """Mean, item and user biases by alternating least squares on noisy sums."""
-        facts, pattern = self._facts, self._facts.pattern
+        pattern = self._facts.pattern
         patterns = [pattern.by_item.ones()]
         patterns.append(patterns[0].T.tocsr())
         counts = [each.counts.astype(float) for each in (pattern.by_item, pattern.by_user)]
         sums, noise = (state.item_sums, state.user_sums), (state.item_noise, state.user_noise)
         total = counts[0].sum()
         mean = self._mean(sums, noise, total)
-        residual, prior = (
-            assumptions.in_rating_units(each, facts.scale) ** 2
-            for each in (
-                assumptions.RESIDUAL_WITHOUT_FACTORS,
-                assumptions.BIAS_SHRUNK,
-            )
-        )
+        residual, prior = self._variances()
         added = [
             self._regularization * (residual + scale**2 / np.maximum(count, 1)) / prior
             for count, scale in zip(counts, noise, strict=True)
@@ -185,6 +180,14 @@ class BiasAlgorithm(Algorithm[BiasState]):
             explained = counts[own] * mean + patterns[own] @ biases[other]
             biases[own] = (sums[own] - explained) / (counts[own] + added[own])
         return replace(state, mean=mean, items=biases[0], users=biases[1])
+
+    def _variances(self) -> tuple[float, float]:
+        """Assumed variances of residuals and of biases, in rating units."""
+        residual, prior = (
+            assumptions.in_rating_units(each, self._facts.scale) ** 2
+            for each in (assumptions.RESIDUAL_WITHOUT_FACTORS, assumptions.BIAS_SHRUNK)
+        )
+        return residual, prior
 
     def _mean(self, sums: tuple[Vector, Vector], noise: tuple[float, float], total: float) -> float:
         """Posterior mean of the mean rating, whose prior is about the middle of the scale.
@@ -208,4 +211,14 @@ class BiasAlgorithm(Algorithm[BiasState]):
             mean=state.mean,
             users=Profiles.from_rows(self._facts.user_ids, state.users[:, None]),
             items=Profiles.from_rows(self._facts.item_ids, state.items[:, None]),
+        )
+
+    def user_prior(self, state: BiasState) -> UserPrior:
+        """Prior of a user's bias, for folding in: public constants."""
+        residual, prior = self._variances()
+        return UserPrior(
+            residual_variance=residual,
+            mean=np.zeros(1),
+            bias_variance=prior,
+            covariance=np.zeros((0, 0)),
         )

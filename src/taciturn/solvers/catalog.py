@@ -12,9 +12,10 @@ from taciturn._internal import validate
 from taciturn._internal.spelling import option, parameter
 from taciturn.accounting.events import Rows
 from taciturn.accounting.ledger import Ledger, Status
+from taciturn.accounting.public_inputs import InputKind
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.solvers.entry import Entry, Kind, Setting
+from taciturn.solvers.entry import FOLD_IN, Entry, Kind, Setting
 from taciturn.solvers.flaws import FLAWS
 from taciturn.solvers.ledger_shape import LedgerShape, Phase, TableShape
 
@@ -82,6 +83,7 @@ _USER_LEDGER = LedgerShape(
             {
                 "sums by item": Rows.ITEMS,
                 "products of features": Rows.TOTAL,
+                "posterior covariances": Rows.TOTAL,
                 "mean squares": Rows.TOTAL,
             },
             is_repeated=True,
@@ -117,10 +119,14 @@ CATALOG: dict[str, Entry] = {
             "iterations": _OPTIONAL_COUNT,
             "pattern_features": _OPTIONAL_FLAG,
             "uncertainty": _FLAG,
+            "serve": Setting(
+                Kind.CHOICE, is_optional=True, choices=("profiles", FOLD_IN), is_new=True
+            ),
         },
         ledgers={Unit.VALUE: _VALUE_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
         pattern_setting="pattern_features",
         ledger_of_biases=_BIAS_LEDGER,
+        inputs=frozenset({InputKind.ITEM_FEATURES}),
     ),
     "gradient": Entry(
         home="gradient:GradientSolver",

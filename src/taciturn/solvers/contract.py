@@ -9,6 +9,7 @@ only code that passes its queries to a gate.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
@@ -21,6 +22,7 @@ from taciturn._internal.progress import Progress, Report, as_report
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit, UnitName
+from taciturn.data.item_features import ItemFeatures
 from taciturn.data.pattern import RatingPattern
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
@@ -109,22 +111,6 @@ class Seeds:
         return public, np.random.default_rng(self.user_seed)
 
 
-def ids_from_ratings(ratings: Ratings, unit: Unit) -> tuple[str, ...]:
-    """Id lists that count as public under a unit and were taken from the ratings.
-
-    Empty under `value`, where the whole rating pattern is public.
-    """
-    given = ratings.preparation
-    return tuple(
-        role
-        for role, is_given, is_public in (
-            ("users", given.has_user_list, unit is Unit.RATING),
-            ("items", given.has_item_list, unit is not Unit.VALUE),
-        )
-        if is_public and not is_given
-    )
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PublicFacts:
     """Public facts about the ratings under a privacy unit: the only inputs of an algorithm.
@@ -141,12 +127,15 @@ class PublicFacts:
         Ids of all users, including those without ratings; None under unit `user`.
     public_pattern
         Rating pattern; None unless the unit is `value`.
+    features_source
+        Public item features as they were loaded, by their own ids; None without features.
     """
 
     scale: Scale
     item_ids: pl.Series
     listed_users: pl.Series | None = None
     public_pattern: RatingPattern | None = None
+    features_source: ItemFeatures | None = None
 
     @classmethod
     def of(cls, ratings: Ratings, unit: UnitName) -> "PublicFacts":
@@ -156,6 +145,7 @@ class PublicFacts:
             item_ids=ratings.item_ids,
             listed_users=None if unit is Unit.USER else ratings.user_ids,
             public_pattern=ratings.pattern if unit is Unit.VALUE else None,
+            features_source=ratings.item_features,
         )
 
     @property
@@ -171,6 +161,19 @@ class PublicFacts:
         if self.public_pattern is None:
             raise InvalidParameter("the rating pattern is private under this unit")
         return self.public_pattern
+
+    @cached_property
+    def item_features(self) -> Floats:
+        """Public item features (items × columns) in the order of `item_ids`.
+
+        Each column has mean 0 over the items of the source, and an item without features has zeros.
+        Without features there are no columns. Read-only.
+        """
+        if self.features_source is None:
+            return np.zeros((self.items, 0))
+        aligned = self.features_source.aligned(self.item_ids)
+        aligned.flags.writeable = False
+        return aligned
 
     @property
     def users(self) -> int:
@@ -268,12 +271,15 @@ class Algorithm(ABC, Generic[State]):
         its coordinates and shares stay as scheduled.
     published_pattern
         Purpose of the rating-pattern statistics that the model publishes, if any.
+    served_exactly
+        Purpose of the exact profiles that each user is shown, under units other than `user`.
     """
 
     unit: Unit
     budget: Budget | None
     schedule: tuple[Step, ...]
     published_pattern: str | None = None
+    served_exactly: str | None = None
 
     @abstractmethod
     def initial_state(self, seeds: Seeds) -> State:
@@ -313,7 +319,7 @@ class Fit:
         Name and public settings of the solver.
     model
         Model that may be released under the ledger's guarantee. Its `items` is None if the solver
-        never adds noise to them; its `users` is None under unit `user`.
+        never adds noise to them; its `users` is None if users fold in.
     private_users, private_items
         Profiles computed without noise: private and owner-only.
     ledger

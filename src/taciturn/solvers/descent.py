@@ -34,6 +34,9 @@ _DOUBT = 2.0
 _QUANTILES = 100
 """Number of counts that represent a distribution."""
 
+_FEATURE_ROWS = 5.0
+"""Regularization of the slopes of public features, in rows."""
+
 _LEVELS_MIN, LEVELS_MAX = 256, 2**14
 """Number of grid steps of a scale. With more, an error could exceed 15 bits."""
 
@@ -261,13 +264,21 @@ def long_tailed(mean: float) -> Vector:
     return spread
 
 
-def prior_means(rows: Rows, counts: Vector) -> Rows:
-    """Prior mean of each row: a quadratic in log(count) fitted to all rows."""
+def prior_means(rows: Rows, counts: Vector, features: Rows | None = None) -> Rows:
+    """Prior mean of each row: a quadratic in log(count) fitted to all rows.
+
+    With public features, also a linear function of them.
+    """
     logarithms = np.log(counts + 1)
     logarithms -= np.average(logarithms, weights=counts)
     traits = np.column_stack([np.ones_like(counts), logarithms, logarithms**2])
+    added = np.zeros(3)
+    if features is not None:
+        traits = np.column_stack([traits, features])
+        added = np.concatenate([added, np.full(features.shape[1], _FEATURE_ROWS)])
     weighted = traits * (counts / (counts + float(counts.mean())))[:, None]
-    system = weighted.T @ traits + 1e-9 * np.trace(weighted.T @ traits) * np.eye(3)
+    system = weighted.T @ traits
+    system += np.diag(added + 1e-9 * np.trace(system))
     fitted: Rows = traits @ np.linalg.solve(system, weighted.T @ rows)
     return fitted
 

@@ -18,10 +18,12 @@ from taciturn.accounting.events import (
     OBSERVED,
     Event,
     ExactRelease,
+    FoldInServing,
     GaussianRelease,
     PatternRelease,
 )
 from taciturn.accounting.ledger import Ledger, Status
+from taciturn.accounting.public_inputs import InputKind
 from taciturn.accounting.units import DEFAULT_UNIT, Unit
 from taciturn.errors import InvalidDocument
 from taciturn.solvers.ledger_shape import LedgerShape
@@ -39,11 +41,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Setting:
-    """Type of a setting, its choices if any, and whether it may be omitted."""
+    """Type of a setting, its choices if any, and whether it may be null.
+
+    Releases of earlier versions lack a setting that `is_new`; it then has its default.
+    """
 
     kind: Kind
     is_optional: bool = False
     choices: tuple[str, ...] = ()
+    is_new: bool = False
 
     def allows(self, value: object) -> bool:
         """Whether a value in a release has this type."""
@@ -64,6 +70,12 @@ class Setting:
 
 PATTERN_FEATURES = "features of the rating pattern, inside the profiles"
 """Purpose of the event with which a solver publishes features of the rating pattern."""
+
+OWN_PROFILES = "each user's own profile, shown to that user only"
+"""Purpose of the event with which a solver serves users by folding them in."""
+
+FOLD_IN = "fold-in"
+"""Value of the setting `serve` under which users fold in."""
 
 _ORDER = list(Status)
 
@@ -91,6 +103,8 @@ class Entry:
     ledger_of_biases
         Shape of its ledger under `value` if its data are too small for factors; None if it has
         none.
+    inputs
+        Kinds of public inputs that it uses, each at most once.
     """
 
     home: str
@@ -100,6 +114,7 @@ class Entry:
     flaws: tuple[str, ...] = ()
     pattern_setting: str | None = None
     ledger_of_biases: LedgerShape | None = None
+    inputs: frozenset[InputKind] = frozenset()
 
     @property
     def is_private(self) -> bool:
@@ -133,10 +148,11 @@ class Entry:
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
         """Raise unless these are the settings of the solver, with the right types."""
-        if settings.keys() != self.settings.keys():
+        lacking = {name for name, setting in self.settings.items() if setting.is_new}
+        if settings.keys() - lacking != self.settings.keys() - lacking:
             raise InvalidDocument("the settings of the release are not those of its solver")
         for name, setting in self.settings.items():
-            if not setting.allows(settings[name]):
+            if name in settings and not setting.allows(settings[name]):
                 raise InvalidDocument(f"the setting {name} of the release must be {setting.kind}")
 
     def check_ledger(self, ledger: Ledger, settings: Mapping[str, Any]) -> None:
@@ -156,6 +172,13 @@ class Entry:
                 f"the status of the release is {ledger.status}, and its solver is at best "
                 f"{self.status}"
             )
+        serves = settings.get("serve") == FOLD_IN and ledger.unit is not Unit.USER
+        served = sum(isinstance(event, FoldInServing) for event in ledger.events)
+        if served != serves:
+            raise InvalidDocument("the ledger and the settings differ in how users are served")
+        kinds = [each.kind for each in ledger.public_inputs]
+        if not self.inputs.issuperset(kinds) or len(set(kinds)) < len(kinds):
+            raise InvalidDocument("the ledger names a public input that its solver does not use")
         if not all(map(self._is_known, ledger.events)):
             raise InvalidDocument("the ledger has an event that its solver does not record")
         shape = self.ledger_of_biases if self.is_of_biases(ledger) else self.ledgers[ledger.unit]
@@ -181,6 +204,8 @@ class Entry:
         """Whether the solver records such an event; the purpose of a noisy one is not compared."""
         if isinstance(event, PatternRelease):
             return event.purpose == PATTERN_FEATURES
+        if isinstance(event, FoldInServing):
+            return event.purpose == OWN_PROFILES
         if isinstance(event, ExactRelease):
             return event.purpose == (OBSERVED if self.is_private else EXACT)
         if not self.flaws:

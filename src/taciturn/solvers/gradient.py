@@ -154,6 +154,10 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
         pattern = self._facts.pattern
         return {axis: pattern.along(axis).counts for axis in Axis}
 
+    def _centre(self, axis: Axis, rows: Rows, counts: npt.NDArray[Any]) -> Rows | None:
+        """Prior mean of the rows of an axis; None if it is zero."""
+        return None
+
     def _features(self, state: AnyState) -> tuple[AxisFeatures, AxisFeatures]:
         """Users and items as axes of a pass."""
         unit, steps = self._unit_at(state), self._steps_at(state)
@@ -176,6 +180,7 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
                 noise=scale / unit,
                 counts=counts[axis],
                 curvature=(others * (weights * shrink)[:, None]).T @ others,
+                centre=self._centre(axis, rows[axis], counts[axis]),
             )
         users, items = after[Axis.USERS], after[Axis.ITEMS]
         if number < steps.averaged_from:

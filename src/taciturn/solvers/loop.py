@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Generic
 
-from taciturn.accounting.events import Event, PatternRelease
+from taciturn.accounting.events import Event, FoldInServing, PatternRelease
 from taciturn.accounting.ledger import Ledger
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.exact_gate import ExactGate
@@ -155,6 +155,8 @@ class Training(Generic[State]):
         """
         if self._algorithm.published_pattern and isinstance(self._gate, Gate):
             self._gate.publish_pattern(self._algorithm.published_pattern)
+        if self._algorithm.served_exactly and isinstance(self._gate, Gate):
+            self._gate.serve_by_fold_in(self._algorithm.served_exactly)
         if not self._session.folder:
             self._gate.close()
         return self._gate.ledger
@@ -208,4 +210,6 @@ def planned_events(algorithm: Algorithm[State]) -> list[Event]:
     events: list[Event] = [*gate.plan_all(asked)]
     if algorithm.published_pattern:
         events.append(PatternRelease(purpose=algorithm.published_pattern, unit=algorithm.unit))
+    if algorithm.served_exactly:
+        events.append(FoldInServing(purpose=algorithm.served_exactly, unit=algorithm.unit))
     return events

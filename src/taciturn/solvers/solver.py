@@ -4,7 +4,7 @@ import logging
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, ClassVar
 
 from taciturn._internal import parallel, validate
@@ -12,7 +12,8 @@ from taciturn._internal.forks import check_fork
 from taciturn._internal.spelling import parameter
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.events import Event
-from taciturn.accounting.ledger import Status
+from taciturn.accounting.ledger import Ledger, Status
+from taciturn.accounting.public_inputs import PublicInput
 from taciturn.accounting.units import Unit, UnitName
 from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidDocument, InvalidParameter
@@ -25,9 +26,9 @@ from taciturn.solvers.contract import (
     Fit,
     PublicFacts,
     Session,
-    ids_from_ratings,
 )
 from taciturn.solvers.loop import Training, planned_events
+from taciturn.solvers.public_inputs import ids_from_ratings, item_features_input
 
 _logger = logging.getLogger(__name__)
 
@@ -53,6 +54,8 @@ class Solver(ABC):
         Whether item profiles are exact, so that they cannot be released.
     clips_residuals
         Whether sensitivities depend on clipping thresholds instead of the range of the scale.
+    uses_item_features
+        Whether it uses public item features; if not, it ignores those of the ratings.
     claim
         Derivation of its claim, if it is not the accounting of the certificate.
     unit
@@ -64,6 +67,7 @@ class Solver(ABC):
     units: ClassVar[frozenset[Unit]] = frozenset({Unit.VALUE})
     has_private_items: ClassVar[bool] = False
     clips_residuals: ClassVar[bool] = False
+    uses_item_features: ClassVar[bool] = False
     claim: ClassVar[str] = ""
 
     unit: UnitName = Unit.VALUE
@@ -72,6 +76,11 @@ class Solver(ABC):
     def is_private(self) -> bool:
         """Whether its releases have or claim a guarantee."""
         return self.status is not Status.NONE
+
+    @property
+    def folds_in(self) -> bool:
+        """Whether users fold in, so that a release has no user profiles."""
+        return self.unit is Unit.USER
 
     @property
     def takes_no_budget(self) -> bool:
@@ -149,14 +158,13 @@ class Solver(ABC):
         check_budget(budget)
         validate.instance("session", session, Session, "build one, such as Session(seed=1)")
         solver = self.resolved(budget)
-        algorithm = solver.algorithm(
-            PublicFacts.of(ratings, self.unit), budget, threads=session.threads
-        )
+        algorithm = solver.algorithm(self.public_facts(ratings), budget, threads=session.threads)
         training = Training(algorithm, LocalExecutor(ratings, session.threads), session)
         steps = len(algorithm.schedule)
         _logger.info("training %s under unit %s in %d steps", self.name, self.unit, steps)
         state = training.run()
-        model, ledger = algorithm.model(state), training.finish()
+        model, done = algorithm.model(state), training.finish()
+        ledger = Ledger(done.events, run=done.run, public_inputs=self.public_inputs(ratings))
         _logger.info("trained %s", self.name)
         # Computed last, from ratings: no release can depend on it.
         owner_only = algorithm.owner_only(state, ratings)
@@ -171,15 +179,24 @@ class Solver(ABC):
             owner_only_facts=owner_only.facts,
         )
 
+    def public_inputs(self, ratings: Ratings) -> tuple[PublicInput, ...]:
+        """Public inputs beside the ratings that a training uses, as its ledger names them."""
+        return item_features_input(ratings) if self.uses_item_features else ()
+
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
         """Events that `fit` would record. Reads public facts only; see `planned_events`."""
         return planned_events(self.algorithm_for(ratings, budget))
+
+    def public_facts(self, ratings: Ratings) -> PublicFacts:
+        """Public facts that an algorithm gets: with item features only if the solver uses them."""
+        facts = PublicFacts.of(ratings, self.unit)
+        return facts if self.uses_item_features else replace(facts, features_source=None)
 
     def algorithm_for(self, ratings: Ratings, budget: Budget | None = None) -> Algorithm[Any]:
         """Algorithm that `fit` would run. Reads public facts only."""
         self._check_ratings(ratings)
         check_budget(budget)
-        facts = PublicFacts.of(ratings, self.unit)
+        facts = self.public_facts(ratings)
         return self.resolved(budget).algorithm(facts, budget)
 
     def _check_ratings(self, ratings: Ratings) -> None:

@@ -22,7 +22,7 @@ from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.query import Answer, Released
-from taciturn.queries import per_user
+from taciturn.queries import per_user, user_sums
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.executor import LocalExecutor
 from taciturn.recommend.serve import Recommender
@@ -112,6 +112,13 @@ def failed(solver: Any, pair: Pair | None = None) -> list[str]:
     return [finding.name for finding in check_runs(case)[0] if not finding.passed]
 
 
+def forgotten_share(patch: Patch) -> None:
+    """The whole contribution of a user is not clipped."""
+    patch.setattr(
+        user_sums, "clipping_shares", lambda squares, bound: np.full(squares.shape, 1 << 16)
+    )
+
+
 def forgotten_weight(patch: Patch) -> None:
     patch.setattr(per_user, "weights", lambda counts: np.where(counts > 0, 1 << 26, 0))
 
@@ -142,7 +149,7 @@ def exact_products(patch: Patch) -> None:
     def updated(self: UserAlgorithm, step: int, state: Any, released: Released) -> Any:
         if step:
             exact = last[0].tables[1] * released.spec.queries[1].step
-            tables = (released.tables[0], exact, released.tables[2])
+            tables = (released.tables[0], exact, *released.tables[2:])
             released = replace(released, tables=tables)
         return update(self, step, state, released)
 
@@ -170,6 +177,7 @@ def exact_counts(patch: Patch) -> None:
     ("plant", "unit", "check"),
     [
         (forgotten_weight, Unit.USER, "differences within bounds"),
+        (forgotten_share, Unit.USER, "differences within bounds"),
         (unclipped, Unit.USER, "differences within bounds"),
         (unclipped, Unit.RATING, "differences within bounds"),
         (exact_products, Unit.USER, "nothing outside the gate"),

@@ -56,6 +56,8 @@ class Layout:
             most = min(_REGRESSORS, max(_COLUMNS, min(users, items) // 50))
             both[Axis.USERS], both[Axis.ITEMS] = compute_pattern_features(pattern, most)
         self.pattern_features = {axis: found[:, :_COLUMNS] for axis, found in both.items()}
+        # Prior means of rows depend on features of the rating pattern and public item features.
+        both[Axis.ITEMS] = np.column_stack([both[Axis.ITEMS], facts.item_features])
         self.regressors = {
             axis: np.column_stack([np.ones(len(found)), found]) for axis, found in both.items()
         }

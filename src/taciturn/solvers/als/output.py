@@ -5,6 +5,7 @@ import polars as pl
 
 from taciturn.data.pattern import Axis
 from taciturn.model.profiles import Profiles
+from taciturn.solvers.als.fold_in import UserPrior
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.value_state import Rows, ValueState
 
@@ -58,3 +59,24 @@ def residual_variance(layout: Layout, state: ValueState) -> float:
     own = 2 * sum(state.along(axis).degrees for axis in axes) / layout.total
     variance = (state.variance - uncertain) / max(1 - own, _LEAST)
     return max(float(variance), _LEAST * state.variance) * layout.unit**2
+
+
+def user_prior(layout: Layout, state: ValueState, ids: pl.Series) -> UserPrior:
+    """Prior of a user's profile: mean and second moments of the posterior over rated users.
+
+    A user's pattern features are coefficients like the others: whoever folds in need not know them.
+    """
+    users = profiles(layout, state, Axis.USERS, ids, has_variances=True)
+    rows, variances = (
+        np.column_stack([np.asarray(biases), np.asarray(factors)]).astype(np.float64)
+        for biases, factors in (
+            (users.biases, users.factors),
+            (users.bias_variances, users.variances),
+        )
+    )
+    return UserPrior.of_rows(
+        rows,
+        (layout.pattern(Axis.USERS).counts > 0).astype(np.float64),
+        variances=variances,
+        residual_variance=residual_variance(layout, state),
+    )

@@ -22,15 +22,19 @@ from taciturn.model import assumptions
 from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries
 from taciturn.queries.totals import RatingTotals
 from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
+from taciturn.solvers.als.fold_in import UserPrior
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
     DescentSteps,
     NoisyCount,
+    Rows,
     Vector,
+    in_rating_units,
     levels_for,
     long_tailed,
     mean_and_unit,
+    prior_means,
     rank_of,
     shrunk_counts,
 )
@@ -44,6 +48,11 @@ RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12))
 
 ITERATIONS_WITHOUT_FACTORS = 24
 """Default number of steps without factors; fewer than with them."""
+
+
+_FOLDED_VARIANCE = 0.65
+"""Variance of a folded-in factor, as a fraction of its prior in training. Released rows are shrunk
+and noisy, so they determine the directions in which users differ, and this constant how much."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -85,6 +94,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         self._share = _gradient_share(steps)
         ratio = budget.mu * math.sqrt(self._share)
         super().__init__(steps, facts, levels_for(ratio))
+        self._item_features = facts.item_features
         self._is_rank_free, self._clip = factors is None, ClipRule.for_mu(budget.mu)
         self._errors = ClippedErrors(
             view=self._view, clip=self._clip, ratio=ratio, iterations=steps.iterations
@@ -168,6 +178,33 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         width = 1 + rank_of(_product_weight(self._steps, users, items, self._errors.noise), RANKS)
         rows = ("users", "items", "user_sums", "item_sums")
         return replace(after, **{name: getattr(after, name)[:, :width].copy() for name in rows})
+
+    def user_prior(self, state: RatingState) -> UserPrior:
+        """Prior of a user's profile, for folding in.
+
+        Mean and directions are those of the released users, weighted by their noisy counts.
+        Variances are those assumed in training, in units of the released rating scale factor.
+        """
+        unit, steps = state.rating_unit, self._steps_at(state)
+        rows = in_rating_units(steps.averaged_rows(state.users, state.user_sums), unit)
+        found = UserPrior.of_rows(
+            rows,
+            state.user_counts,
+            residual_variance=(state.standard_deviation * unit) ** 2,
+        )
+        assumed = in_rating_units(steps.priors[None], unit)[0]
+        total = _FOLDED_VARIANCE * float((assumed[1:] ** 2).sum())
+        return replace(
+            found,
+            bias_variance=float(assumed[0] * steps.constant) ** 2,
+            covariance=found.covariance * (total / max(float(np.trace(found.covariance)), 1e-300)),
+        )
+
+    def _centre(self, axis: Axis, rows: Rows, counts: Vector) -> Rows | None:
+        """Prior means of items depend on their public features; those of users are zero."""
+        if axis is Axis.USERS or not self._item_features.shape[1]:
+            return None
+        return prior_means(rows, counts, self._item_features)
 
     def _counts(self, state: RatingState) -> dict[Axis, npt.NDArray[Any]]:
         return {Axis.USERS: state.user_counts, Axis.ITEMS: state.item_counts}

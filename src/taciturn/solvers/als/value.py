@@ -35,9 +35,10 @@ from taciturn.queries.residuals import (
 )
 from taciturn.queries.values import ValueView
 from taciturn.queries.weighted_sums import grid_sums
+from taciturn.solvers.als.fold_in import RANGE_MAX, UserPrior
 from taciturn.solvers.als.inference import begin_factors, infer, next_features
 from taciturn.solvers.als.layout import Layout
-from taciturn.solvers.als.output import profiles, residual_variance
+from taciturn.solvers.als.output import profiles, residual_variance, user_prior
 from taciturn.solvers.als.posterior import products
 from taciturn.solvers.als.value_state import Rows, Used, ValueState
 from taciturn.solvers.clipping import ClipRule, attenuation
@@ -70,9 +71,6 @@ _DRIFT = 0.5
 
 _OFFSET = 0.1
 """Standard deviation of the offset that clipping adds to residuals."""
-
-RANGE_MAX = 1e6
-"""Maximum width of a scale for which a release can store variances."""
 
 _ENDS = np.iinfo(np.int32)
 
@@ -362,6 +360,10 @@ class ValueAlgorithm(Algorithm[ValueState]):
             items=items,
             residual_variance=residual_variance(layout, state) if variances else None,
         )
+
+    def user_prior(self, state: ValueState) -> UserPrior:
+        """Prior of a user's profile, for folding in."""
+        return user_prior(self._layout, state, self._facts.user_ids)
 
 
 def _total(move: Move) -> Total:

@@ -1,0 +1,192 @@
+"""Serving by folding in under units `value` and `rating`: only the output of a training changes.
+
+Both axes are queried, noised and charged as for published profiles. The release then holds the
+items and the prior of a user's profile, and no user. Each user's profile is solved exactly from the
+released items and that user's own ratings, and shown to that user only (docs/proofs/fold-in.md).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from taciturn._internal.ridge import solve_rows
+from taciturn._internal.spelling import option
+from taciturn.data.ratings import Ratings
+from taciturn.errors import InvalidParameter
+from taciturn.mechanisms.query import Released
+from taciturn.model.factor_model import FactorModel
+from taciturn.model.profiles import Prior, Profiles
+from taciturn.queries.executor import RatingQuery
+from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, Seeds, State
+from taciturn.solvers.entry import OWN_PROFILES
+
+Rows = npt.NDArray[np.float64]
+
+RANGE_MAX = 1e6
+"""Maximum width of a scale for which a release can store variances."""
+
+_FEATURE_VARIANCE = 0.06
+"""Prior variance of the part of a user's ratings that item features explain, relative to the
+residual variance."""
+
+_SMALLEST = 1e-6
+"""Minimum variance of a coefficient, relative to the residual variance."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class UserPrior:
+    """Prior of a user's profile in the coordinates of released profiles, in rating units.
+
+    A function of released numbers and public constants only.
+
+    Attributes
+    ----------
+    residual_variance
+        Variance of a rating about its prediction.
+    mean
+        Prior mean of the bias and of each factor (1 + k).
+    bias_variance, covariance
+        Prior variance of the bias, and covariance of the factors (k × k).
+    """
+
+    residual_variance: float
+    mean: Rows
+    bias_variance: float
+    covariance: Rows
+
+    @classmethod
+    def of_rows(
+        cls, rows: Rows, weights: Rows, *, variances: Rows | None = None, residual_variance: float
+    ) -> "UserPrior":
+        """Weighted mean and covariance of released rows, bias first.
+
+        `variances` (rows × coefficients) are posterior variances of the rows, which their own
+        covariance lacks.
+        """
+        shares = weights / weights.sum()
+        mean = shares @ rows
+        centred = rows - mean
+        covariance = centred.T @ (centred * shares[:, None])
+        if variances is not None:
+            covariance += np.diag(shares @ variances)
+        covariance += _SMALLEST * residual_variance * np.eye(len(mean))
+        return cls(
+            residual_variance=residual_variance,
+            mean=mean,
+            bias_variance=float(covariance[0, 0]),
+            covariance=covariance[1:, 1:],
+        )
+
+
+def with_prior(model: FactorModel, prior: UserPrior, features: Rows) -> FactorModel:
+    """Model without users, in coordinates in which a user's factors have variance 1.
+
+    Public item features (items × p, p may be 0) become further factors of the items. Users have
+    coefficients for them at serving only: in training they would be noised, which costs more than
+    they gain.
+
+    With a user's factors θ = m + A z and A Aᵀ their covariance, the prediction b + ⟨x, θ⟩ is
+    (b + ⟨x, m⟩) + ⟨Aᵀx, z⟩, so the prior of z needs neither a mean nor a covariance. The cosine of
+    two items is then the correlation of their predictions over users.
+    """
+    items = model.item_profiles
+    factors = items.factors.astype(np.float64)
+    explained = _FEATURE_VARIANCE * prior.residual_variance / max(1, features.shape[1])
+    rows = np.column_stack(
+        [
+            items.biases + factors @ prior.mean[1:],
+            factors @ _root(prior.covariance),
+            features * np.sqrt(explained),
+        ]
+    )
+    return replace(
+        model,
+        mean=float(model.mean + prior.mean[0]),
+        users=None,
+        items=Profiles.from_rows(items.ids, rows),
+        prior=Prior(
+            residual_variance=prior.residual_variance,
+            variances=(prior.bias_variance, *[1.0] * (rows.shape[1] - 1)),
+        ),
+    )
+
+
+def _root(covariance: Rows) -> Rows:
+    """Square root A with A Aᵀ = covariance, columns in descending order of their size."""
+    values, vectors = np.linalg.eigh(covariance)
+    root: Rows = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
+    return root
+
+
+def solved_users(model: FactorModel, ratings: Ratings, threads: int | None = None) -> Profiles:
+    """Profile of every user, as `fold_in` gives it. Exact and private, each to its own user."""
+    items, prior = model.item_profiles, model.prior
+    if prior is None:
+        raise InvalidParameter("the model has no prior with which to solve users")
+    pattern, variances = ratings.pattern.by_user, np.array(prior.variances)
+    rows = solve_rows(
+        pattern.starts,
+        pattern.columns,
+        (ratings.values() - model.mean).astype(np.float32),
+        np.column_stack([items.biases, items.factors]).astype(np.float64),
+        by_count=np.zeros(variances.size),
+        fixed=prior.residual_variance / variances,
+        threads=threads,
+    )
+    return Profiles.from_rows(ratings.user_ids, rows)
+
+
+class FoldInAlgorithm(Algorithm[State]):
+    """Training of another algorithm, whose users fold in instead of being published.
+
+    Every query and update is that of the inner algorithm, which noises and charges both axes.
+
+    Parameters
+    ----------
+    inner
+        Algorithm with released profiles of users and items.
+    user_prior
+        Prior of a user's profile, from a state of the inner algorithm.
+    facts
+        Public facts of the ratings.
+    threads
+        Number of threads for the owner-only profiles of users.
+    """
+
+    def __init__(
+        self,
+        inner: Algorithm[State],
+        user_prior: Callable[[State], UserPrior],
+        facts: PublicFacts,
+        threads: int | None = None,
+    ) -> None:
+        if facts.scale.range > RANGE_MAX:
+            raise InvalidParameter(
+                f"{option('serve', 'fold-in')} needs a scale no wider than {RANGE_MAX:,.0f}"
+            )
+        self.unit, self.budget, self.schedule = inner.unit, inner.budget, inner.schedule
+        self.published_pattern, self.served_exactly = inner.published_pattern, OWN_PROFILES
+        self._inner, self._user_prior, self._threads = inner, user_prior, threads
+        self._features = facts.item_features
+
+    def initial_state(self, seeds: Seeds) -> State:
+        """State before the first step."""
+        return self._inner.initial_state(seeds)
+
+    def query(self, step: int, state: State) -> RatingQuery:
+        """Query spec of the inner algorithm."""
+        return self._inner.query(step, state)
+
+    def update(self, step: int, state: State, released: Released) -> State:
+        """State of the inner algorithm after a step."""
+        return self._inner.update(step, state, released)
+
+    def model(self, state: State) -> FactorModel:
+        """Released model: items, and the prior with which users fold in."""
+        return with_prior(self._inner.model(state), self._user_prior(state), self._features)
+
+    def owner_only(self, state: State, ratings: Ratings) -> OwnerOnly:
+        """Profile of every user: an exact function of that user's ratings."""
+        return OwnerOnly(users=solved_users(self.model(state), ratings, self._threads))
