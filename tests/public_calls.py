@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 import taciturn
 from taciturn.data.pattern import Axis
@@ -105,6 +106,7 @@ def functions(calls: Calls) -> None:
         folder=None,
         threads=1,
         progress=False,
+        against=None,
     )
     calls.add("save", taciturn.save, fit=fit(), path=NEW, delta=1e-5, about=None)
     calls.add(
@@ -135,6 +137,17 @@ def functions(calls: Calls) -> None:
     )
     users, items = RATINGS.user_ids, RATINGS.item_ids
     calls.add("with_id_lists", taciturn.with_id_lists, ratings=RATINGS, users=users, items=items)
+    table = pl.DataFrame({"item_id": items, "year": range(len(items))})
+    calls.add("load_item_features", taciturn.load_item_features, source=table, columns=["year"])
+    features = taciturn.load_item_features(table)
+    calls.add("with_item_features", taciturn.with_item_features, ratings=RATINGS, features=features)
+    calls.add(
+        "ItemFeatures",
+        taciturn.ItemFeatures,
+        **{name: getattr(features, name) for name in _fields(taciturn.ItemFeatures)},
+    )
+    calls.add("ItemFeatures.aligned", features.aligned, item_ids=items)
+    calls.add("ItemFeatures.fingerprint", features.fingerprint)
 
 
 def accounting(calls: Calls) -> None:
@@ -156,10 +169,16 @@ def accounting(calls: Calls) -> None:
         calls.add(f"Certificate.{name}", getattr(certificate(), name))
     calls.add("ExactRelease", taciturn.ExactRelease, purpose="mean", unit="value")
     calls.add("PatternRelease", taciturn.PatternRelease, purpose="counts", unit="value")
+    calls.add("FoldInServing", taciturn.FoldInServing, purpose="profiles", unit="value")
     event = {name: getattr(ITEMS, name) for name in _fields(taciturn.GaussianRelease)}
     calls.add("GaussianRelease", taciturn.GaussianRelease, **event)
     calls.add("GaussianRelease.sampler_charge", ITEMS.sampler_charge, group=1, steps=1)
-    calls.add("Ledger", taciturn.Ledger, events=[ITEMS], run=None)
+    films = {"kind": "item-features", "name": "films.csv", "sha256": "0" * 64, "columns": 3}
+    calls.add("PublicInput", taciturn.PublicInput, **films)
+    calls.add("PublicInput.from_dict", taciturn.PublicInput.from_dict, document=films)
+    public: Any = taciturn.PublicInput.from_dict(films)
+    calls.add("PublicInput.to_dict", public.to_dict)
+    calls.add("Ledger", taciturn.Ledger, events=[ITEMS], run=None, public_inputs=[public])
     calls.add("Ledger.append", taciturn.Ledger([ITEMS]).append, event=ITEMS)
     calls.add("Ledger.from_dict", taciturn.Ledger.from_dict, document=ledger().to_dict())
     calls.add("Ledger.load", taciturn.Ledger.load, path="ledger.json")
@@ -283,6 +302,7 @@ def data(calls: Calls) -> None:
         by_user=Csr(table.starts, table.columns, table.codes),
         timestamps=None,
         preparation=Preparation(),
+        item_features=None,
     )
     about = {"name": "films", "owner": "us", "purpose": "tests", "contact": "a@b.example"}
     calls.add("About", taciturn.About, **about)
@@ -294,7 +314,7 @@ def data(calls: Calls) -> None:
     place = np.zeros(1, dtype=np.int64)
     calls.add("Ratings.replaced", RATINGS.replaced, places=place, values=np.ones(1))
     calls.add("Ratings.select", RATINGS.select, keep=np.ones(len(RATINGS), dtype=np.bool_))
-    for name in ("digest", "rows", "to_frame", "values"):
+    for name in ("digest", "pairs_digest", "rows", "to_frame", "values"):
         calls.add(f"Ratings.{name}", getattr(RATINGS, name))
     calls.add(
         "Outputs",
@@ -329,8 +349,9 @@ def results(calls: Calls) -> None:
         taciturn.Comparison,
         **{n: getattr(compared, n) for n in _fields(type(compared))},
     )
-    for name in ("summaries", "to_dict"):
+    for name in ("summaries", "pairing", "to_dict"):
         calls.add(f"Comparison.{name}", getattr(compared, name))
+    calls.add("Comparison.against", compared.against, earlier=compared)
     calls.add("Fit", taciturn.Fit, **{n: getattr(fit(), n) for n in _fields(taciturn.Fit)})
     error = taciturn.held_out_error(fit(), RATINGS)
     calls.add(

@@ -14,19 +14,22 @@ if TYPE_CHECKING:
     from taciturn.accounting.certificate import Certificate
     from taciturn.accounting.events import (
         ExactRelease,
+        FoldInServing,
         GaussianRelease,
         Noise,
         PatternRelease,
         Rows,
     )
     from taciturn.accounting.ledger import Ledger, Status, combine
+    from taciturn.accounting.public_inputs import PublicInput
     from taciturn.accounting.units import Unit
-    from taciturn.data import load
-    from taciturn.data.id_lists import with_id_lists
+    from taciturn.data import load, load_item_features
+    from taciturn.data.id_lists import with_id_lists, with_item_features
+    from taciturn.data.item_features import ItemFeatures
     from taciturn.data.ratings import Ratings
     from taciturn.data.splits import k_fold, leave_last_out, random_split, stratified_split
     from taciturn.errors import NotPersonalised, SignatureNotChecked, TaciturnError, UnknownIds
-    from taciturn.evaluate.compare import Comparison, Plan, run_comparison
+    from taciturn.evaluate.compare import Comparison, run_comparison
     from taciturn.evaluate.cross_validation import CrossValidation, cross_validate
     from taciturn.evaluate.metrics import (
         Accuracy,
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
         held_out_error,
         rmse,
     )
+    from taciturn.evaluate.plan import Plan
     from taciturn.mechanisms.noise import InsecureTestNoise
     from taciturn.model.factor_model import FactorModel
     from taciturn.model.profiles import Profiles
@@ -69,11 +73,13 @@ _HOME = {
     "ExactRelease": "taciturn.accounting.events",
     "FactorModel": "taciturn.model.factor_model",
     "Fit": "taciturn.solvers.contract",
+    "FoldInServing": "taciturn.accounting.events",
     "GaussianRelease": "taciturn.accounting.events",
     "GradientSolver": "taciturn.solvers.gradient",
     "HeldOutError": "taciturn.evaluate.metrics",
     "InputPerturbationSolver": "taciturn.solvers.input_perturbation",
     "InsecureTestNoise": "taciturn.mechanisms.noise",
+    "ItemFeatures": "taciturn.data.item_features",
     "Ledger": "taciturn.accounting.ledger",
     "Noise": "taciturn.accounting.events",
     "NonPrivateBiasSolver": "taciturn.solvers.bias",
@@ -83,8 +89,9 @@ _HOME = {
     "Outputs": "taciturn.training.outputs",
     "PaperSolver": "taciturn.solvers.paper",
     "PatternRelease": "taciturn.accounting.events",
-    "Plan": "taciturn.evaluate.compare",
+    "Plan": "taciturn.evaluate.plan",
     "Profiles": "taciturn.model.profiles",
+    "PublicInput": "taciturn.accounting.public_inputs",
     "Ratings": "taciturn.data.ratings",
     "Recommender": "taciturn.recommend.serve",
     "Release": "taciturn.release.bundle",
@@ -107,6 +114,7 @@ _HOME = {
     "k_fold": "taciturn.data.splits",
     "leave_last_out": "taciturn.data.splits",
     "load": "taciturn.data",
+    "load_item_features": "taciturn.data",
     "load_release": "taciturn.release.read",
     "random_split": "taciturn.data.splits",
     "rmse": "taciturn.evaluate.metrics",
@@ -116,6 +124,7 @@ _HOME = {
     "train": "taciturn.training.train",
     "verify_release": "taciturn.release.verify",
     "with_id_lists": "taciturn.data.id_lists",
+    "with_item_features": "taciturn.data.id_lists",
 }
 
 __all__ = [
@@ -131,11 +140,13 @@ __all__ = [
     "ExactRelease",
     "FactorModel",
     "Fit",
+    "FoldInServing",
     "GaussianRelease",
     "GradientSolver",
     "HeldOutError",
     "InputPerturbationSolver",
     "InsecureTestNoise",
+    "ItemFeatures",
     "Ledger",
     "Noise",
     "NonPrivateBiasSolver",
@@ -147,6 +158,7 @@ __all__ = [
     "PatternRelease",
     "Plan",
     "Profiles",
+    "PublicInput",
     "Ratings",
     "Recommender",
     "Release",
@@ -170,6 +182,7 @@ __all__ = [
     "k_fold",
     "leave_last_out",
     "load",
+    "load_item_features",
     "load_release",
     "random_split",
     "rmse",
@@ -179,6 +192,7 @@ __all__ = [
     "train",
     "verify_release",
     "with_id_lists",
+    "with_item_features",
 ]
 
 

@@ -2,15 +2,18 @@
 
 from hypothesis import strategies as st
 
+from taciturn._internal.validate import SOURCE_NAME
 from taciturn.accounting.events import (
     Event,
     ExactRelease,
+    FoldInServing,
     GaussianRelease,
     Noise,
     PatternRelease,
     Rows,
 )
 from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.public_inputs import InputKind, PublicInput
 from taciturn.accounting.units import Unit
 
 printable = st.characters(categories=("L", "N", "P", "S"))
@@ -46,13 +49,26 @@ def gaussian_releases(draw: st.DrawFn, unit: Unit) -> GaussianRelease:
 def events(unit: Unit) -> st.SearchStrategy[Event]:
     exact = st.builds(ExactRelease, purpose=lines, unit=st.just(unit))
     pattern = st.builds(PatternRelease, purpose=lines, unit=st.just(unit))
-    return gaussian_releases(unit) | exact | pattern
+    served = st.builds(FoldInServing, purpose=lines, unit=st.just(unit))
+    return gaussian_releases(unit) | exact | pattern | served
 
+
+inputs = st.lists(
+    st.builds(
+        PublicInput,
+        kind=st.sampled_from(InputKind),
+        name=st.from_regex(SOURCE_NAME, fullmatch=True),
+        sha256=st.from_regex("[0-9a-f]{64}", fullmatch=True),
+        columns=st.integers(1, 4096),
+    ),
+    max_size=2,
+    unique=True,
+)
 
 ledgers = st.sampled_from(Unit).flatmap(
     lambda unit: (
         st.lists(events(unit), max_size=8)
         .flatmap(lambda some: gaussian_releases(unit).map(lambda one: [one, *some]))
-        .map(Ledger)
+        .flatmap(lambda some: inputs.map(lambda named: Ledger(some, public_inputs=named)))
     )
 )

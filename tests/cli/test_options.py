@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from taciturn.cli.app import app
 from taciturn.cli.options import with_options
 from taciturn.data.options import Duplicates, ReadingOptions
-from taciturn.evaluate.compare import DEFAULT
+from taciturn.evaluate.plan import DEFAULT
 from taciturn.solvers.catalog import CATALOG
 
 READING = [

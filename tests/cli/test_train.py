@@ -247,6 +247,11 @@ def test_a_non_private_solver_says_so(taciturn: Command, tmp_path: Path, solver:
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--solver", "paper"], "als and bias"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--users-out", "ids"], "--users-out none"),
         (["-o", "r", "--epsilon", "1", "--unit", "user", "--user-list", "u"], "no list"),
+        (
+            ["-o", "r", "--epsilon", "1", "--unit", "user", "--serve", "profiles"],
+            "--serve profiles",
+        ),
+        (["-o", "r", "--epsilon", "1", "--serve", "fold-in", "--users-out", "ids"], "users-out"),
         (["-o", "r", "--epsilon", "1", "--unit", "rating", "--uncertainty"], "unit value only"),
         (["-o", "r", "--epsilon", "-1"], "epsilon"),
         (["-o", "r", "--epsilon", "x"], "number"),

@@ -12,7 +12,7 @@ from taciturn.data.options import ReadingOptions
 from taciturn.errors import InvalidParameter
 from taciturn.release.read import load_release
 from taciturn.solvers.paper import PaperSolver
-from taciturn.training.job import Budgeted, Job
+from taciturn.training.job import FOLD_IN_INSTEAD, Budgeted, Job
 from taciturn.training.outputs import Outputs
 from tests.solvers.helpers import random_ratings
 
@@ -180,3 +180,42 @@ def test_solvers_that_support_value_only_need_a_chosen_unit() -> None:
             Budgeted.of(name, None, 1.0, 1e-5, {})
         assert Budgeted.of(name, "value", 1.0, 1e-5, {}).solver.unit == "value"
     assert Budgeted.of("non-private", None, None, 1e-5, {}).solver.unit == "value"
+
+
+@pytest.mark.parametrize("unit", ["value", "rating"])
+def test_a_note_says_that_folding_in_is_more_accurate(unit: str, tmp_path: Path) -> None:
+    """Only where users are published without having been asked for."""
+    for name, options, count in (
+        ("als", {}, 1),
+        ("als", {"serve": "profiles"}, 0),
+        ("als", {"serve": "fold-in"}, 0),
+        ("bias", {}, 0),
+    ):
+        notes: list[str] = []
+        outputs = Outputs(release=tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}")
+        trained = ordered(name, unit, **options)
+        Job(source="x", reading=ANY, trained=trained, outputs=outputs).run(
+            read=read, note=notes.append
+        )
+        assert notes.count(FOLD_IN_INSTEAD) == count
+
+
+def test_a_release_served_by_fold_in_has_no_users(tmp_path: Path) -> None:
+    trained = ordered("als", "rating", serve="fold-in")
+    with pytest.raises(InvalidParameter, match="fold-in.* cannot contain users"):
+        Job(
+            source="x",
+            reading=ANY,
+            trained=trained,
+            outputs=Outputs(release=tmp_path / "r", users_out="ids"),
+        )
+    job = Job(
+        source="x",
+        reading=ANY,
+        trained=trained,
+        outputs=Outputs(release=tmp_path / "r"),
+        holdout=0.2,
+    )
+    result = job.run(read=read)
+    assert result.rmse_test is not None and result.rmse_test < 3
+    assert load_release(tmp_path / "r").facts.user_ids == "none"

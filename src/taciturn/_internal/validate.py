@@ -16,6 +16,9 @@ from taciturn.errors import InvalidParameter
 Choice = TypeVar("Choice", bound=StrEnum)
 Kind = TypeVar("Kind")
 
+SOURCE_NAME = "[A-Za-z0-9.:_+-]{1,64}"
+"""Pattern of the name of a public input in a certificate: without blanks, so never a sentence."""
+
 COUNT_MAX = 10**12
 """Maximum count; sums with this many terms are still far from overflow."""
 

@@ -18,6 +18,7 @@ from taciturn.accounting.events import Event
 from taciturn.accounting.journal import read_journal
 from taciturn.accounting.ledger import FORMAT as LEDGER_FORMAT
 from taciturn.accounting.ledger import Ledger, Status, check_version
+from taciturn.accounting.public_inputs import PublicInput
 from taciturn.accounting.units import Unit
 from taciturn.errors import CheckFailed, InvalidDocument, InvalidParameter
 
@@ -53,6 +54,7 @@ class Certificate:
 
     `epsilon`, `mu`, `curve` (pairs of δ and ε), `attacker` (pairs of false-positive rate and
     maximum true-positive rate) and `group` are None or empty if the status is `none`.
+    `public_inputs` names data that was used and counts as public.
     """
 
     run: str
@@ -66,6 +68,7 @@ class Certificate:
     curve: tuple[tuple[float, float], ...]
     attacker: tuple[tuple[float, float], ...]
     group: tuple[GroupLine, ...]
+    public_inputs: tuple[PublicInput, ...] = ()
 
     @classmethod
     def from_ledger(cls, ledger: Ledger, delta: float) -> "Certificate":
@@ -104,21 +107,31 @@ class Certificate:
             curve=curve,
             attacker=attacker,
             group=group,
+            public_inputs=ledger.public_inputs,
         )
 
     @property
     def ledger(self) -> Ledger:
         """Copy of the ledger that the certificate was computed from."""
-        return Ledger(self.events, run=self.run)
+        return Ledger(self.events, run=self.run, public_inputs=self.public_inputs)
 
     @property
     def not_protected(self) -> list[str]:
         """Sentences that describe what the guarantee does not protect."""
         patterns = [text.PATTERN.format(purpose=purpose) for purpose in self.ledger.patterns]
-        return [*self.unit.facts.not_protected, *patterns]
+        own = [text.OWN_PROFILE] if self.ledger.is_served_by_fold_in else []
+        inputs = [each.sentence for each in self.public_inputs]
+        return [*self.unit.facts.not_protected, *own, *patterns, *inputs]
+
+    @property
+    def serving(self) -> str | None:
+        """Statement of joint privacy if users fold in beside the release; None otherwise."""
+        if self.mu is None or not self.ledger.is_served_by_fold_in:
+            return None
+        return text.FOLD_IN.format(mu=rounded_up(self.mu, 6))
 
     def to_dict(self) -> dict[str, Any]:
-        """Certificate as JSON types."""
+        """Certificate as JSON types; `serving` only if users fold in beside the release."""
         facts = self.unit.facts
         return {
             "format": FORMAT,
@@ -132,7 +145,8 @@ class Certificate:
                 "epsilon": self.epsilon,
                 "delta": self.delta,
                 "mu": self.mu,
-            },
+            }
+            | ({} if self.serving is None else {"serving": self.serving}),
             "curve": [{"delta": delta, "epsilon": epsilon} for delta, epsilon in self.curve],
             "attacker": [
                 {"false_positive_rate": false, "true_positive_rate": true}
@@ -319,6 +333,7 @@ def _lines(certificate: Certificate) -> list[str]:
                 delta=certificate.delta,
                 mu=rounded_up(certificate.mu, 6),
             ),
+            *([certificate.serving] if certificate.serving else []),
             "",
             text.ATTACKER,
             *(f"  {_attacker_text(false, true)}" for false, true in certificate.attacker),

@@ -19,12 +19,14 @@ from taciturn.accounting import gaussian, text
 from taciturn.accounting.events import (
     Event,
     ExactRelease,
+    FoldInServing,
     GaussianRelease,
     Noise,
     PatternRelease,
     event_from_dict,
     event_to_dict,
 )
+from taciturn.accounting.public_inputs import PublicInput
 from taciturn.accounting.spend import Spend
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
@@ -51,15 +53,28 @@ class Ledger:
         Events recorded so far.
     run
         Random name of the run, 32 hexadecimal digits. Default: a fresh one.
+    public_inputs
+        Public inputs of the run besides its ratings. They cost nothing.
     """
 
-    def __init__(self, events: Iterable[Event] = (), *, run: str | None = None) -> None:
+    def __init__(
+        self,
+        events: Iterable[Event] = (),
+        *,
+        run: str | None = None,
+        public_inputs: Sequence[PublicInput] = (),
+    ) -> None:
         self.run = secrets.token_hex(16) if run is None else run
         if not (isinstance(self.run, str) and re.fullmatch("[0-9a-f]{32}", self.run)):
             raise InvalidParameter(
                 f"run must be 32 hexadecimal digits, got {validate.shown(run)}; "
                 "omit it to draw a fresh name"
             )
+        self.public_inputs = validate.several("public_inputs", public_inputs, "of PublicInput")
+        for each in self.public_inputs:
+            validate.instance("each of the public_inputs", each, PublicInput, "build one")
+        if len(set(self.public_inputs)) < len(self.public_inputs):
+            raise InvalidParameter("a ledger names each public input once")
         self._events: list[Event] = []
         if not isinstance(events, Iterable):
             raise InvalidParameter(f"events must be a list, got {validate.shown(events)}")
@@ -72,7 +87,11 @@ class Ledger:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ledger):
             return NotImplemented
-        return self.run == other.run and self.events == other.events
+        return (self.run, self.events, self.public_inputs) == (
+            other.run,
+            other.events,
+            other.public_inputs,
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -90,7 +109,7 @@ class Ledger:
 
     def append(self, event: Event) -> None:
         """Record `event`; it counts from now on, whether or not its noise is ever drawn."""
-        if not isinstance(event, GaussianRelease | ExactRelease | PatternRelease):
+        if not isinstance(event, Event):
             raise InvalidParameter(f"a ledger records events, got {validate.shown(event)}")
         if self._events and event.unit != self.unit:
             raise InvalidParameter(
@@ -102,7 +121,7 @@ class Ledger:
     @property
     def status(self) -> Status:
         """Status of the least reliable event; raises if the ledger has nothing to certify."""
-        if all(isinstance(event, PatternRelease) and event.is_free for event in self._events):
+        if all(map(_is_free, self._events)):
             raise InvalidParameter(
                 "the ledger is empty: no release depends on ratings, nothing to certify"
             )
@@ -133,6 +152,11 @@ class Ledger:
         """Distinct purposes of the pattern releases."""
         found = (event.purpose for event in self._events if isinstance(event, PatternRelease))
         return tuple(dict.fromkeys(found))
+
+    @property
+    def is_served_by_fold_in(self) -> bool:
+        """True if each user is shown an exact profile of their own, beside the release."""
+        return any(isinstance(event, FoldInServing) for event in self._events)
 
     def ratios(self) -> list[tuple[float, int]]:
         """Distinct μ of the Gaussian events, each with its count."""
@@ -167,13 +191,11 @@ class Ledger:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Ledger as JSON types."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "run": self.run,
-            "events": [event_to_dict(event) for event in self._events],
-        }
+        """Ledger as JSON types; `public_inputs` only if there are any."""
+        head = {"format": FORMAT, "version": VERSION, "run": self.run}
+        if self.public_inputs:
+            head["public_inputs"] = [each.to_dict() for each in self.public_inputs]
+        return head | {"events": [event_to_dict(event) for event in self._events]}
 
     @classmethod
     def from_dict(cls, document: object) -> "Ledger":
@@ -181,14 +203,24 @@ class Ledger:
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise InvalidDocument(f"a ledger must be an object whose format is {FORMAT!r}")
         check_version("ledgers", document.get("version"), VERSION)
-        if document.keys() != {"format", "version", "run", "events"}:
-            raise InvalidDocument("a ledger has exactly the fields format, version, run, events")
+        if document.keys() - {"public_inputs"} != {"format", "version", "run", "events"}:
+            raise InvalidDocument(
+                "a ledger has exactly the fields format, version, run, events, and public_inputs "
+                "if there are any"
+            )
         run, events = document["run"], document["events"]
         if not isinstance(run, str) or not isinstance(events, list):
             raise InvalidDocument("a ledger's run must be a string and its events must be a list")
+        inputs = document.get("public_inputs", [])
+        if not isinstance(inputs, list) or ("public_inputs" in document and not inputs):
+            raise InvalidDocument("a ledger's public_inputs must be a list that is not empty")
         try:
             with in_document():
-                return cls([event_from_dict(event) for event in events], run=run)
+                return cls(
+                    [event_from_dict(event) for event in events],
+                    run=run,
+                    public_inputs=[PublicInput.from_dict(each) for each in inputs],
+                )
         except InvalidParameter as error:
             raise InvalidDocument(f"a ledger is not valid: {error}") from None
 
@@ -221,6 +253,13 @@ def _is_exact(event: Event) -> bool:
     return isinstance(event, ExactRelease)
 
 
+def _is_free(event: Event) -> bool:
+    """True if an event releases nothing that its unit protects."""
+    if isinstance(event, PatternRelease):
+        return event.is_free
+    return isinstance(event, FoldInServing)
+
+
 def check_distinct(ledgers: Sequence[Ledger]) -> None:
     """Raise if two ledgers are of the same run."""
     if len({ledger.run for ledger in ledgers}) < len(ledgers):
@@ -239,4 +278,6 @@ def combine(ledgers: Iterable[Ledger]) -> Ledger:
     for ledger in ledgers:
         validate.instance("each of the ledgers", ledger, Ledger, "a fit has one: fit.ledger")
     check_distinct(ledgers)
-    return Ledger(event for ledger in ledgers for event in ledger.events)
+    inputs = dict.fromkeys(each for ledger in ledgers for each in ledger.public_inputs)
+    events = (event for ledger in ledgers for event in ledger.events)
+    return Ledger(events, public_inputs=list(inputs))

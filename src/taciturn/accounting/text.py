@@ -49,6 +49,23 @@ GROUP_LINE_UNBOUNDED = "k = {size}: mu = {mu}, no guarantee"
 NOT_PROTECTED = "What unit `{unit}` does not protect:"
 PATTERN = "published exactly, without noise: {purpose}"
 
+FOLD_IN = (
+    "Served by folding in: no user profile is released. Each user's profile is solved exactly from "
+    "the released items and that user's own ratings, and is shown to that user only. For "
+    "neighbours that differ in one rating of user j, the joint view of everybody but j (the "
+    "release, their own profiles and lists) is {mu}-GDP. What j sees is exact, and covered only "
+    "while nobody else sees it."
+)
+"""Statement of joint privacy; docs/proofs/fold-in.md proves it."""
+
+OWN_PROFILE = "the user's own profile, which is shown to that user only and is not released"
+
+PUBLIC_INPUTS = {
+    "item-features": "the item features in {name} ({columns} columns, SHA-256 {sha256}): they are "
+    "treated as public, and must not have been computed from the ratings",
+}
+"""Sentences about public inputs, by kind."""
+
 NOTES = (
     "Releases of the same data compose: together they have mu = sqrt(mu_1^2 + mu_2^2 + ...). "
     "`taciturn budget compose` computes the total cost of several releases.",
@@ -123,7 +140,7 @@ UNITS = {
         protects="all ratings of a user together",
         not_protected=(
             "which items exist: the list is treated as public",
-            "the user's own profile, which is shown to that user only and is not released",
+            OWN_PROFILE,
             _SHARED_PATTERNS,
         ),
         member="user",

@@ -21,6 +21,18 @@ Source = Annotated[
 ]
 
 
+ItemFeaturesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|builtin",
+        help="Public item features, which als uses: a table (CSV, TSV, Parquet) with item_id and "
+        "columns of categories, lists of categories separated by |, numbers or vectors; or "
+        "builtin, the genres of a named dataset such as ml-1m. No rating may affect them: no "
+        "average ratings, no popularity, no tags of these users. Default: none.",
+    ),
+]
+
+
 def reading_options(
     scale: Annotated[
         str | None,

@@ -168,6 +168,7 @@ def _verdict_document(verdict: "Verdict") -> dict[str, Any]:
         "date": facts.date.isoformat() if facts else None,
         "configuration": (facts.configuration.to_dict() if facts and facts.configuration else None),
         "ids_from_ratings": list(facts.ids_from_ratings or ()) if facts else None,
+        "public_inputs": [each.to_dict() for each in found.public_inputs] if found else None,
         "about": facts.about.given() if facts else None,
         "signed": verdict.is_signed,
         "warnings": list(verdict.warnings),
@@ -198,6 +199,8 @@ def _say_verdict(verdict: "Verdict") -> None:
         )
     if facts.ids_from_ratings:
         say(from_ratings(facts.ids_from_ratings))
+    for each in found.public_inputs:
+        say(f"not protected: {each.sentence}")
 
 
 def keygen(

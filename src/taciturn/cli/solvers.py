@@ -104,6 +104,6 @@ def _private_solvers() -> str:
 
 
 def _compared_solvers() -> str:
-    from taciturn.evaluate.compare import DEFAULT
+    from taciturn.evaluate.plan import DEFAULT
 
     return ",".join(DEFAULT)

@@ -12,7 +12,7 @@ from taciturn.cli.config import ConfigOption, ShowConfigOption, configuration
 from taciturn.cli.console import emit_json, note, personalisation, say, table, warn
 from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
 from taciturn.cli.progress import duration, iterations_bar
-from taciturn.cli.reading import Source, read, reading_options
+from taciturn.cli.reading import ItemFeaturesOption, Source, read, reading_options
 from taciturn.cli.solvers import model_options
 
 if TYPE_CHECKING:
@@ -61,6 +61,15 @@ def solver_options(
             "only). Default: off.",
         ),
     ] = False,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=ALS,
+            help="How users are served: profiles (released, with noise) or fold-in (each user's "
+            "profile is solved exactly from released items and their own ratings, and shown to "
+            "them only; implies --users-out none). Default: profiles; with --unit user, fold-in.",
+        ),
+    ] = None,
     epsilon_i: Annotated[
         Number, number_option("ε of one iteration, instead of --epsilon.", panel=PAPER)
     ] = None,
@@ -103,6 +112,7 @@ def solver_options(
 
     options = model | {
         "uncertainty": uncertainty or None,
+        "serve": serve,
         "epsilon_i": epsilon_i,
         "delta_i": delta_i,
         "norm_bound": norm_bound,
@@ -154,7 +164,7 @@ def output_options(
         str | None,
         typer.Option(
             help="Users in the release: ids, pseudonyms (random) or none. Default: ids. "
-            "With --unit user, only none is possible, and it is the default."
+            "With --unit user or --serve fold-in, only none is possible, and it is the default."
         ),
     ] = None,
     pseudonyms_out: Annotated[
@@ -249,6 +259,7 @@ def train(
         typer.Option("--dry-run", help="Show the privacy cost, time and memory; release nothing."),
     ] = False,
     lists: "IdLists",
+    item_features: ItemFeaturesOption = None,
     pattern_is_public: Annotated[
         bool,
         typer.Option(
@@ -262,6 +273,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
+    from taciturn.data.named_features import GivenFeatures
     from taciturn.training.job import Job
 
     if outputs is not None:
@@ -271,6 +283,7 @@ def train(
         reading=reading,
         trained=trained,
         lists=lists,
+        features=None if item_features is None else GivenFeatures(item_features, source),
         outputs=outputs,
         holdout=holdout,
         seed=seed,

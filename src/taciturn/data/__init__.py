@@ -1,9 +1,10 @@
 """Ratings and their sources: readers, named sets, splits and synthetic data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 if TYPE_CHECKING:
+    from taciturn.data.item_features import ItemFeatures
     from taciturn.data.options import ReadingKeywords, ReadingOptions
     from taciturn.data.ratings import Ratings
     from taciturn.scale import Scale
@@ -74,3 +75,31 @@ def load_source(
             "taciturn data list"
         )
     return read_ratings(source, options)
+
+
+def load_item_features(source: object, *, columns: "Sequence[str] | None" = None) -> "ItemFeatures":
+    """Load public item features, for `with_item_features`. Reads no ratings.
+
+    A feature qualifies if no rating affects it, such as genre, year or an embedding of the title.
+    Averages and counts of these ratings, tags by these users, and embeddings learnt from these
+    interactions are private, and no guarantee covers them here.
+
+    Parameters
+    ----------
+    source
+        Parquet or text file, or a table of pandas, polars or Arrow, with a column of item ids such
+        as item_id and one row for each item; or a named set that has features, such as ml-1m.
+        Columns hold numbers, categories, lists of categories (in text separated by |) or vectors of
+        one length. A title is not a feature.
+    columns
+        Names of the columns to use. Default: all.
+    """
+    from taciturn._internal.forks import check_fork
+    from taciturn.data import named
+    from taciturn.data.item_features import read_item_features
+    from taciturn.data.named_features import named_item_features
+
+    check_fork()
+    if isinstance(source, str) and named.is_named(source):
+        return named_item_features(source, columns=columns)
+    return read_item_features(source, columns=columns)

@@ -342,21 +342,26 @@ def _show_licence_once(known: NamedSet, licence: Callable[[str], None]) -> None:
         pass  # the cache is not writable, so the licence is shown again next time
 
 
+def archive_member(known: NamedSet, archive: Path, member: str) -> bytes:
+    """Content of a file in the archive of a set, found by the end of its name."""
+    try:
+        with zipfile.ZipFile(archive) as bundle:
+            members = [name for name in bundle.namelist() if name.endswith(f"/{member}")]
+            members = members or [name for name in bundle.namelist() if name == member]
+            if len(members) != 1:
+                raise InvalidDocument(
+                    f"{archive} has no {member}; expected the archive of {known.name}"
+                )
+            return zip_member(bundle, members[0], ExpansionLimit(str(archive)))
+    except (OSError, *DAMAGED):
+        raise InvalidDocument(f"{archive} is damaged; delete it and download it again") from None
+
+
 def _read_archive(known: NamedSet, archive: Path) -> pl.DataFrame:
     """Ratings in an archive, with the columns user_id, item_id, rating and timestamp."""
     if known.name == "netflix":
         return read_prize_archive(archive)
-    try:
-        with zipfile.ZipFile(archive) as bundle:
-            members = [name for name in bundle.namelist() if name.endswith(f"/{known.member}")]
-            members = members or [name for name in bundle.namelist() if name == known.member]
-            if len(members) != 1:
-                raise InvalidDocument(
-                    f"{archive} has no {known.member}; expected the archive of {known.name}"
-                )
-            content = zip_member(bundle, members[0], ExpansionLimit(str(archive)))
-    except (OSError, *DAMAGED):
-        raise InvalidDocument(f"{archive} is damaged; delete it and download it again") from None
+    content = archive_member(known, archive, known.member)
     separator = _SEPARATORS.get(known.member)
     header = None if separator is None else False
     file = TableFile(archive, ROLES, separator=separator, header=header, content=content)

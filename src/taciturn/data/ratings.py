@@ -21,6 +21,7 @@ from taciturn._internal.arrays import checked
 from taciturn._internal.forks import check_fork
 from taciturn._internal.html import summary
 from taciturn._internal.ids import id_series, match_rows
+from taciturn.data.item_features import ItemFeatures
 from taciturn.data.pattern import Axis, Pattern, RatingPattern
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
@@ -112,6 +113,8 @@ class Ratings:
         Timestamp of each rating in the order of `by_user`, or None.
     preparation
         Rules that turned raw rows into ratings.
+    item_features
+        Public features of items, or None; see `with_item_features`.
     """
 
     user_ids: pl.Series
@@ -121,6 +124,7 @@ class Ratings:
     by_item: Csr = field(init=False)
     timestamps: npt.NDArray[np.int64] | None = None
     preparation: Preparation = Preparation()
+    item_features: ItemFeatures | None = None
 
     def __post_init__(self) -> None:
         hint = "build ratings with taciturn.load"
@@ -131,6 +135,8 @@ class Ratings:
         validate.instance("preparation", self.preparation, Preparation, hint)
         if self.timestamps is not None:
             checked("timestamps", self.timestamps, "i")
+        if self.item_features is not None:
+            validate.instance("item_features", self.item_features, ItemFeatures, hint)
         if self.by_user.starts.size != len(self.user_ids) + 1:
             raise InvalidParameter("by_user must have one row for each user")
         object.__setattr__(self, "by_item", self.by_user.transposed(len(self.item_ids)))
@@ -226,6 +232,7 @@ class Ratings:
             by_user=by_user,
             timestamps=None if self.timestamps is None else self.timestamps[keep],
             preparation=self.preparation,
+            item_features=self.item_features,
         )
 
     def replaced(self, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> "Ratings":
@@ -246,16 +253,31 @@ class Ratings:
             by_user=Csr(self.by_user.starts, self.by_user.columns, codes),
             timestamps=self.timestamps,
             preparation=self.preparation,
+            item_features=self.item_features,
         )
 
     def digest(self) -> str:
         """SHA-256 digest of everything but timestamps. Private: it can confirm a guess."""
+        features = self.item_features
+        extra = b"" if features is None else features.fingerprint()
+        return self._hashed(self.by_user.columns, self.item_ids, extra)
+
+    def pairs_digest(self) -> str:
+        """SHA-256 digest without unrated items and item features. Private, as `digest`.
+
+        The same for ratings with and without item features, whose splits are the same too.
+        """
+        is_rated = np.diff(self.by_item.starts) > 0
+        places = np.cumsum(is_rated, dtype=np.int32) - np.int32(1)
+        return self._hashed(places[self.by_user.columns], self.item_ids.filter(is_rated))
+
+    def _hashed(self, columns: Indices, item_ids: pl.Series, extra: bytes = b"") -> str:
         digest = hashlib.sha256(str(self.scale).encode())
-        table = self.by_user
-        for array in (table.starts, table.columns, table.codes):
+        for array in (self.by_user.starts, columns, self.by_user.codes):
             digest.update(array.tobytes())
-        for ids in (self.user_ids, self.item_ids):
+        for ids in (self.user_ids, item_ids):
             digest.update(repr(ids.to_list()).encode())
+        digest.update(extra)
         return digest.hexdigest()
 
     def pairs_of(self, users: pl.Series) -> pl.DataFrame:

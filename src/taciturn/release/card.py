@@ -83,6 +83,7 @@ def _head(certificate: Certificate, facts: Facts, model: FactorModel) -> list[st
     rows += [
         ("trained", f"{facts.date} (UTC), with `{facts.solver}` of Taciturn {facts.taciturn}"),
         ("rating scale", f"from {model.scale.low:g} to {model.scale.high:g}"),
+        ("served", _served(model)),
         ("guarantee", _MEANING[certificate.status]),
     ]
     if certificate.status is Status.PROVEN:
@@ -101,6 +102,15 @@ def _head(certificate: Certificate, facts: Facts, model: FactorModel) -> list[st
     ]
 
 
+def _served(model: FactorModel) -> str:
+    """Form in which users are served, in words."""
+    if model.prior is not None:
+        return "by folding in: each user's profile is solved from that user's own ratings"
+    if model.users is not None:
+        return "published profiles of users"
+    return "without users"
+
+
 def _publish(certificate: Certificate, facts: Facts, model: FactorModel) -> list[str]:
     """Answer to the question whether the release may be published, with its conditions."""
     if certificate.status is not Status.PROVEN:
@@ -110,6 +120,8 @@ def _publish(certificate: Certificate, facts: Facts, model: FactorModel) -> list
     points = [
         f"**Protected** is {unit.facts.protects}. {_LIMITS[unit]}",
         f"**Listed.** {' '.join(_listed(certificate, facts, model))}",
+        *(f"**Public data** is {each.sentence}." for each in certificate.public_inputs),
+        *([f"**Served.** {certificate.serving}"] if certificate.serving else []),
         *_ALWAYS,
     ]
     warning = delta_warning(certificate.delta, len(model.users)) if model.users else None

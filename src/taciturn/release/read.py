@@ -172,6 +172,8 @@ def parse(path: Path, files: dict[str, bytes]) -> Release:
             raise CheckFailed(f"the facts state {count:,} rows in {name}, which is missing")
     if not tables:
         raise CheckFailed("the release has no profiles")
+    if certificate.ledger.is_served_by_fold_in and (bundle.USERS in tables or model.prior is None):
+        raise CheckFailed("users of the release fold in, so it must have a prior and no users")
     model = replace(model, users=tables.get(bundle.USERS), items=tables.get(bundle.ITEMS))
     release = Release(path=path, certificate=certificate, facts=facts, model=model)
     _check_users(release)

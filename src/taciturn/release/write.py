@@ -39,10 +39,11 @@ class UsersOut(StrEnum):
     NONE = "none"
 
 
-def no_users() -> str:
-    """Message for a release under unit `user` that would contain users."""
+def no_users(unit: Unit) -> str:
+    """Message for a release that would contain users, although they fold in."""
+    which = f"under {option('serve', 'fold-in')}" if unit is not Unit.USER else "under unit user"
     return (
-        "a release under unit user cannot contain users: a user profile is an exact function of "
+        f"a release {which} cannot contain users: a user profile is an exact function of "
         f"one user's ratings; pass {option('users_out', 'none')}, and fold users in from their own "
         "ratings"
     )
@@ -141,7 +142,7 @@ def _released_model(fit: Fit, users_out: UsersOut, pseudonyms: pl.DataFrame | No
 def _released_users(fit: Fit) -> Profiles:
     """User profiles that may be released; raises if there are none."""
     if fit.model.users is None or fit.ledger.unit is Unit.USER:
-        raise InvalidDocument(no_users())
+        raise InvalidDocument(no_users(fit.ledger.unit))
     return fit.model.users
 
 

@@ -36,10 +36,7 @@ def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -
         coo = source.tocoo()
         return _table(dict(zip(order, (coo.row, coo.col, coo.data), strict=False)))
     if isinstance(source, pl.LazyFrame):
-        try:
-            source = source.collect()
-        except (pl.exceptions.PolarsError, OSError):
-            raise InvalidDocument("the lazy frame cannot be collected; pass a data frame") from None
+        source = _collected(source)
     if is_pandas(source, "DataFrame"):
         names = {str(name): name for name in source.columns}
         found = find_columns(list(names), roles, columns)
@@ -48,6 +45,23 @@ def to_frame(source: Any, roles: Roles, columns: dict[str, str] | None = None) -
         source = _from_arrow(source)
     found = find_columns(source.columns, roles, columns)
     return pl.DataFrame({role: source[name] for role, name in found.items()})
+
+
+def to_whole_frame(source: Any) -> pl.DataFrame:
+    """Frame with all columns of a frame or an Arrow object."""
+    check_fork()
+    if isinstance(source, pl.LazyFrame):
+        source = _collected(source)
+    if is_pandas(source, "DataFrame"):
+        return _table({str(name): source[name].to_numpy() for name in source.columns})
+    return source if isinstance(source, pl.DataFrame) else _from_arrow(source)
+
+
+def _collected(source: pl.LazyFrame) -> pl.DataFrame:
+    try:
+        return source.collect()
+    except (pl.exceptions.PolarsError, OSError):
+        raise InvalidDocument("the lazy frame cannot be collected; pass a data frame") from None
 
 
 def _from_arrow(source: object) -> pl.DataFrame:

@@ -12,13 +12,15 @@ from taciturn.accounting.certificate import delta_warning
 from taciturn.accounting.units import DEFAULT_UNIT, Unit
 from taciturn.data import load_source
 from taciturn.data.id_lists import IdLists
+from taciturn.data.named_features import GivenFeatures
 from taciturn.data.options import ReadingOptions
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.size import size_for_factors
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import CATALOG, make_solver, solvers_of_all_units
-from taciturn.solvers.contract import PublicFacts, ids_from_ratings
+from taciturn.solvers.contract import PublicFacts
+from taciturn.solvers.public_inputs import ids_from_ratings
 from taciturn.solvers.solver import Solver
 from taciturn.training.outputs import Outputs, users_in_release
 from taciturn.training.preview import Preview, preview
@@ -35,6 +37,14 @@ VALUE_INSTEAD = (
     "choose a unit)"
 )
 """Remark of a training under the default unit: what unit `value` would give up and gain."""
+
+
+FOLD_IN_INSTEAD = (
+    "the release holds user profiles, which have noise; if you serve your own users, --serve "
+    "fold-in predicts their ratings more accurately at the same guarantee (docs: published "
+    "profiles or fold-in)"
+)
+"""Remark of a training that publishes user profiles: the other way to serve users."""
 
 
 def ignore(sentence: str) -> None:
@@ -99,6 +109,8 @@ class Job:
         Solver and its budget.
     lists
         Public id lists. Default: the users and items in the ratings.
+    features
+        Public item features, for a solver that uses them. Default: none.
     outputs
         Paths of the release and the private files; not needed for a preview.
     holdout, seed, threads, pattern_is_public
@@ -109,6 +121,7 @@ class Job:
     reading: ReadingOptions
     trained: Budgeted
     lists: IdLists = field(default_factory=IdLists)
+    features: GivenFeatures | None = None
     outputs: Outputs | None = None
     holdout: float | None = None
     seed: int = 0
@@ -123,6 +136,11 @@ class Job:
         if self.lists.items is not None and self.reading.item_id_type is not None:
             raise InvalidParameter(
                 "--item-list determines the type of item ids; leave out --item-id-type"
+            )
+        if self.features is not None and not self.trained.solver.uses_item_features:
+            raise InvalidParameter(
+                f"{self.trained.solver.name} does not use item features; leave out "
+                "--item-features, or use --solver als"
             )
 
     @property
@@ -146,6 +164,7 @@ class Job:
             pattern_is_public=self.pattern_is_public,
         )
         self._say_unit(note)
+        self._say_serving(note)
         self._say_public(ratings, note)
         self._say_size(ratings, note)
         return seen
@@ -186,6 +205,7 @@ class Job:
                 note(sentence)
             raise
         self._say_unit(note)
+        self._say_serving(note)
         self._say_public(ratings, note)
         self._say_size(ratings, note)
         self._say_left_out(trained, self.outputs, note)
@@ -194,7 +214,11 @@ class Job:
 
     def _ratings(self, read: Reader, note: Say, warn: Say) -> Ratings:
         """Ratings to train on; makes remarks about their preparation and about δ."""
-        ratings = self.lists.extend(read(self.source, self.reading))
+
+        def listed() -> Ratings:
+            return self.lists.extend(read(self.source, self.reading))
+
+        ratings = listed() if self.features is None else self.features.join(listed)
         for sentence in ratings.preparation.notes():
             note(sentence)
         # Under unit user the number of users is private, and this remark is owner-only.
@@ -209,6 +233,12 @@ class Job:
         if self.unit is Unit.RATING and not self.trained.is_unit_chosen:
             note(VALUE_INSTEAD)
 
+    def _say_serving(self, note: Say) -> None:
+        """State that folding in would be more accurate, if the solver can do it."""
+        solver = self.trained.solver
+        if isinstance(solver, AlsSolver) and not solver.folds_in and solver.serve is None:
+            note(FOLD_IN_INSTEAD)
+
     def _say_public(self, ratings: Ratings, note: Say) -> None:
         """Name the id lists that are taken from the ratings and treated as public."""
         roles = ids_from_ratings(ratings, self.unit)
@@ -217,6 +247,11 @@ class Job:
             note(
                 f"the list of {' and '.join(roles)} is taken from the ratings and treated as "
                 f"public; if it is not public, pass {options}"
+            )
+        if ratings.item_features is not None:
+            note(
+                f"the item features in {ratings.item_features.source} and the items listed there "
+                "are treated as public: no rating may affect them"
             )
 
     def _say_size(self, ratings: Ratings, note: Say) -> None:

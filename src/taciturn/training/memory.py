@@ -30,6 +30,8 @@ def estimated_memory(ratings: Ratings, solver: Solver) -> int:
     keeps_sums = solver.name == "als" and solver.unit == Unit.VALUE
     factors = solver.settings.get("factors")
     width = _WIDTH if factors is None else factors + 8
+    if solver.uses_item_features and ratings.item_features is not None:
+        width += len(ratings.item_features.columns)
     tables = 8 * width * sum(ratings.shape) * (_KEPT if keeps_sums else _TABLES)
     entries = _PER_RATING * len(ratings) * (2 if keeps_sums else 1)
     return _BASE + tables + entries

@@ -32,7 +32,7 @@ class Outputs:
         Folder of the release; must not exist.
     users_out
         Users appear in the release under their ids, under random pseudonyms, or not at all.
-        Default: under their ids; not at all under unit `user`.
+        Default: under their ids; not at all if users fold in, as under unit `user`.
     pseudonyms
         Private file for the map from ids to pseudonyms, with `users_out="pseudonyms"`.
     pseudonyms_in
@@ -113,13 +113,12 @@ def run_folder(release: str | Path) -> Path:
 
 
 def users_in_release(solver: Solver, users_out: UsersOut | str | None) -> UsersOut:
-    """Form of users in the release; raises if the privacy unit does not allow it."""
-    protects_users = solver.unit is Unit.USER
+    """Form of users in the release; raises if the solver does not release users in that form."""
     if users_out is None:
-        return UsersOut.NONE if protects_users else UsersOut.IDS
+        return UsersOut.NONE if solver.folds_in else UsersOut.IDS
     users_out = validate.choice("users_out", users_out, UsersOut)
-    if protects_users and users_out is not UsersOut.NONE:
-        raise InvalidParameter(no_users())
+    if solver.folds_in and users_out is not UsersOut.NONE:
+        raise InvalidParameter(no_users(Unit(solver.unit)))
     return users_out
 
 

@@ -60,7 +60,8 @@ def preview(
     algorithm = solver.algorithm_for(ratings, budget)
     events, certificate = planned_events(algorithm), None
     if events:
-        certificate = Certificate.from_ledger(Ledger(events), solver.stated_delta(budget))
+        ledger = Ledger(events, public_inputs=solver.public_inputs(ratings))
+        certificate = Certificate.from_ledger(ledger, solver.stated_delta(budget))
     efforts = [step.effort for step in algorithm.schedule]
     seconds = _estimate(ratings, solver, budget, efforts, threads)
     return Preview(
