@@ -283,14 +283,14 @@ def prior_means(rows: Rows, counts: Vector, features: Rows | None = None) -> Row
     return fitted
 
 
-def shrunk_counts(counts: Vector, noise: float) -> Vector:
+def shrunk_counts(counts: Vector, noise: float, least: float = 1.0) -> Vector:
     """Posterior mean of each count under an exponential prior.
 
-    The prior's mean is the mean count, less where noise may explain it: noise taken for ratings
-    does more harm than the converse.
+    The prior's mean is the mean count, less where noise may explain it, and at least `least`: noise
+    taken for ratings does more harm than the converse.
     """
     mean, doubt = float(counts.mean()), _DOUBT * noise / math.sqrt(counts.size)
-    usual = max(mean - doubt**2 / mean, 1.0) if mean > doubt else 1.0
+    usual = max(mean - doubt**2 / mean, least) if mean > doubt else least
     shifted = counts - noise**2 / usual
     ratio = shifted / noise
     tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))

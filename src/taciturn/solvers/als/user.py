@@ -78,6 +78,9 @@ _ATTENUATION = 1 / 1.05
 _FEATURE_VARIANCE = 0.05
 """Prior variance of the part of a user's ratings that item features explain."""
 
+_WEIGHT_MIN = 0.05
+"""Minimum mean weight of an item that is assumed where noise hides the weights."""
+
 _USUAL = 2.0
 """Number of ratings from which posterior covariances have full weight, relative to a usual user."""
 
@@ -215,7 +218,7 @@ class UserAlgorithm(Algorithm[UserState]):
             counts=state.weights,
             curvature=products * length + expected.curvature / length,
             centre=prior_means(state.items, state.weights, self._features),
-            weight=self._weight(state) * (state.standard_deviation / assumptions.RESIDUAL) ** 2,
+            weight=self._weight(state) * _excess(state.standard_deviation),
         )
         standard_deviation = _CLIP.updated_standard_deviation(
             state.standard_deviation,
@@ -245,7 +248,7 @@ class UserAlgorithm(Algorithm[UserState]):
         count = NoisyCount(float(totals[0, 0]), noise)
         users = max(1.0, count.value)
         mean, unit = mean_and_unit(totals[0, 1:], noise, count, self._view.grid)
-        counts = shrunk_counts(weights[:, 0], released.noise_scales[0])
+        counts = shrunk_counts(weights[:, 0], released.noise_scales[0], _WEIGHT_MIN)
         # Σ w over the ratings of a user is the square root of their number.
         ratings = max(0.0, float(weights.sum()) / users) ** 2
         after = replace(
@@ -322,6 +325,14 @@ class UserAlgorithm(Algorithm[UserState]):
         targets = (ratings.values() - items.mean).astype(np.float32)
         users = items.solve_users(ratings.pattern.by_user, targets, self._threads)
         return OwnerOnly(users=Profiles.from_rows(ratings.user_ids, users))
+
+
+def _excess(standard_deviation: float) -> float:
+    """Residual variance relative to its assumption, at least 1.
+
+    Where it is smaller, so are biases: the rating scale factor was estimated too large.
+    """
+    return max(1.0, standard_deviation / assumptions.RESIDUAL) ** 2
 
 
 def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
