@@ -57,7 +57,7 @@ class UserTotals:
                 magnitude=USERS_MAX << COUNT_BITS,
                 proof="user.md#claim",
             ),
-            totals_query("number of users, sums of their means", Unit.USER, USERS_MAX, 3),
+            totals_query("number of users, sums of their means", Unit.USER, USERS_MAX),
         )
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:

@@ -18,9 +18,9 @@ COUNT_BITS = 26
 
 
 class RatingTotals:
-    """Number of ratings of each user and of each item, Σ v and Σ v², under unit `rating`.
+    """Number of ratings of each user and of each item, and totals, under unit `rating`.
 
-    Values are divided by the largest value of their grid.
+    The totals are Σ 1, Σ v and Σ v², where values are divided by the largest value of their grid.
     """
 
     def __init__(self, *, shape: Shape, view: ValueView) -> None:
@@ -44,7 +44,11 @@ class RatingTotals:
                     (Axis.ITEMS, shape[1], shape[0]),
                 )
             ),
-            totals_query("sums of ratings and of their squares", Unit.RATING, ratings_max(shape)),
+            totals_query(
+                "number of ratings, sums of ratings and of their squares",
+                Unit.RATING,
+                ratings_max(shape),
+            ),
         )
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
@@ -53,8 +57,8 @@ class RatingTotals:
         pattern = values.pattern
         rows, others = pattern.counts, np.bincount(pattern.columns, minlength=pattern.width)
         counts = (rows, others) if self.view.axis is Axis.USERS else (others, rows)
-        first, second = (each.sum() for each in scaled_powers(values.steps, self.view.grid))
-        totals = np.array([[first, second]], dtype=np.int64)
+        powers = (each.sum() for each in scaled_powers(values.steps, self.view.grid))
+        totals = np.array([[pattern.entries << COUNT_BITS, *powers]], dtype=np.int64)
         return Answer((*((each << COUNT_BITS)[:, None] for each in counts), totals))
 
 
@@ -69,9 +73,9 @@ def scaled_powers(
     return np.sign(inside) * sizes, sizes * sizes >> COUNT_BITS
 
 
-def totals_query(purpose: str, unit: Unit, most: int, numbers: int = 2) -> BoundedQuery:
-    """Public facts of a row of totals over at most `most` terms of at most 2^COUNT_BITS steps."""
-    one = 1 << COUNT_BITS
+def totals_query(purpose: str, unit: Unit, most: int) -> BoundedQuery:
+    """Public facts of three totals over at most `most` terms of at most 2^COUNT_BITS steps."""
+    one, numbers = 1 << COUNT_BITS, 3
     return BoundedQuery(
         purpose=purpose,
         unit=unit,

@@ -50,6 +50,7 @@ _BY_ITEM, _BY_USER = {"residuals by item": Rows.ITEMS}, {"residuals by user": Ro
 _VALUE_LEDGER = LedgerShape(
     "als.md#claim",
     (
+        _phase("", {"sum of ratings": Rows.TOTAL}),
         _phase("biases: ", _BY_ITEM | _TOTALS | _BY_USER),
         _phase("round {step} of {steps}: ", _TOTALS | _BY_ITEM | _BY_USER, is_repeated=True),
         _phase("round {steps} of {steps}: ", {"squares of residuals": Rows.TOTAL}),
@@ -64,7 +65,7 @@ _RATING_LEDGER = LedgerShape(
             {
                 "numbers of ratings by user": Rows.USERS,
                 "numbers of ratings by item": Rows.ITEMS,
-                "sums of ratings and of their squares": Rows.TOTAL,
+                "number of ratings, sums of ratings and of their squares": Rows.TOTAL,
             },
         ),
         _phase(

@@ -212,10 +212,18 @@ def shrunk(observed: float, noise: float, deviation: float) -> float:
 
 @dataclass(frozen=True)
 class NoisyCount:
-    """Number of ratings or users, estimated from a noisy count, and its noise."""
+    """Noisy number of ratings or users, or noisy sum of weights, and its noise."""
 
     value: float
     noise: float
+
+    def cautious(self, least: float) -> float:
+        """Count, less where noise may explain it, and at least `least`.
+
+        Noise that is taken for ratings does more harm than the converse.
+        """
+        doubt = _DOUBT * self.noise
+        return max(self.value - doubt**2 / self.value, least) if self.value > doubt else least
 
     def ratio(
         self, total: float, noise: float, *, centre: float, standard_deviation: float
@@ -283,14 +291,8 @@ def prior_means(rows: Rows, counts: Vector, features: Rows | None = None) -> Row
     return fitted
 
 
-def shrunk_counts(counts: Vector, noise: float, least: float = 1.0) -> Vector:
-    """Posterior mean of each count under an exponential prior.
-
-    The prior's mean is the mean count, less where noise may explain it, and at least `least`: noise
-    taken for ratings does more harm than the converse.
-    """
-    mean, doubt = float(counts.mean()), _DOUBT * noise / math.sqrt(counts.size)
-    usual = max(mean - doubt**2 / mean, least) if mean > doubt else least
+def shrunk_counts(counts: Vector, noise: float, usual: float) -> Vector:
+    """Posterior mean of each count under an exponential prior with this mean."""
     shifted = counts - noise**2 / usual
     ratio = shifted / noise
     tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))

@@ -40,11 +40,14 @@ from taciturn.solvers.descent import (
 )
 from taciturn.solvers.gradient import DescentState, TwoAxisDescent
 
-_COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.002, 0.008
+_COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.01, 0.008
 """Budget shares of each table of counts, of the totals, and of all sums of squares together."""
 
 RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12))
 """Number of factors by the minimum product of the data weights of users and items."""
+
+_RATINGS_MIN = 1.0
+"""Number of ratings that is assumed where noise hides it."""
 
 ITERATIONS_WITHOUT_FACTORS = 24
 """Default number of steps without factors; fewer than with them."""
@@ -61,6 +64,7 @@ class RatingState(DescentState):
 
     user_counts: Vector
     item_counts: Vector
+    total: float
     mean: float
     rating_unit: float
     standard_deviation: float
@@ -126,6 +130,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             **vars(start),
             user_counts=np.zeros(self._facts.users),
             item_counts=np.zeros(self._facts.items),
+            total=1.0,
             mean=0.0,
             rating_unit=self._unit,
             standard_deviation=assumptions.RATING,
@@ -154,8 +159,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         after = self._descended(
             step - 1, state, (by_user / attenuation, by_item / attenuation), noise
         )
-        total = max(1.0, float(state.item_counts.sum()))
-        divisor = total * state.rating_unit**2
+        divisor = state.total * state.rating_unit**2
         standard_deviation = self._clip.updated_standard_deviation(
             state.standard_deviation,
             float(squares[0, 0]) / divisor,
@@ -165,14 +169,18 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
 
     def _begun(self, state: RatingState, released: Released) -> RatingState:
         """State after the counts, mean and rating scale factor are released; sets the rank."""
+        *tables, totals = released.tables
+        *of_counts, noise = released.noise_scales
+        total = NoisyCount(float(totals[0, 0]), noise)
+        count = total.cautious(_RATINGS_MIN)
         users, items = (
-            shrunk_counts(released.tables[place][:, 0], released.noise_scales[place])
-            for place in (0, 1)
+            shrunk_counts(table[:, 0], each, count / len(table))
+            for table, each in zip(tables, of_counts, strict=True)
         )
-        grid = self._view.grid
-        total = _total_count(released)
-        mean, unit = mean_and_unit(released.tables[2][0], released.noise_scales[2], total, grid)
-        after = replace(state, user_counts=users, item_counts=items, mean=mean, rating_unit=unit)
+        mean, unit = mean_and_unit(totals[0, 1:], noise, total, self._view.grid)
+        after = replace(
+            state, user_counts=users, item_counts=items, total=count, mean=mean, rating_unit=unit
+        )
         if not self._is_rank_free:
             return after
         width = 1 + rank_of(_product_weight(self._steps, users, items, self._errors.noise), RANKS)
@@ -243,12 +251,3 @@ def _gradient_share(steps: DescentSteps) -> float:
     """Budget share of each gradient."""
     left = WHOLE - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
     return left / (2 * steps.iterations)
-
-
-def _total_count(released: Released) -> NoisyCount:
-    """Number of ratings, from the table of counts whose sum has less noise."""
-    table, noise = min(
-        zip(released.tables[:2], released.noise_scales[:2], strict=True),
-        key=lambda each: each[1] ** 2 * len(each[0]),
-    )
-    return NoisyCount(float(table.sum()), noise * math.sqrt(len(table)))

@@ -60,8 +60,8 @@ ROUNDS = 8
 _ALTERNATIONS = 3
 """Number of rounds of inference after the last release; they cost no privacy."""
 
-_BIAS_SHARE, _TOTAL_SHARE = 0.08, 0.0005
-"""Budget shares of the biases, which are queried first, and of each total."""
+_MEAN_SHARE, _BIAS_SHARE, _TOTAL_SHARE = 0.005, 0.08, 0.0005
+"""Budget shares of the mean and of the biases, which are queried first, and of each total."""
 
 _NARROWEST = 0.05
 """Minimum standard deviation of residuals."""
@@ -76,8 +76,9 @@ _ENDS = np.iinfo(np.int32)
 
 
 class Total(StrEnum):
-    """Total over all ratings."""
+    """Total over all ratings; first of the ratings themselves, from the middle of the scale."""
 
+    RATINGS = "ratings"
     SQUARES = "squares of residuals"
     ALL = "residuals"
     CLIPPED = "clipped residuals"
@@ -158,12 +159,12 @@ class ValueAlgorithm(Algorithm[ValueState]):
 
     def _planned_moves(self) -> tuple[Move, ...]:
         bias_share = _BIAS_SHARE / 2
-        totals: list[tuple[Axis | Total, float]] = [(total, _TOTAL_SHARE) for total in Total]
-        moves = [
-            Move(0, what, share)
-            for what, share in ((Axis.ITEMS, bias_share), *totals, (Axis.USERS, bias_share))
+        totals: list[tuple[Axis | Total, float]] = [
+            (total, _TOTAL_SHARE) for total in Total if total is not Total.RATINGS
         ]
-        left = WHOLE - _BIAS_SHARE - (3 * (1 + self._rounds) + 1) * _TOTAL_SHARE
+        first = (Total.RATINGS, _MEAN_SHARE), (Axis.ITEMS, bias_share)
+        moves = [Move(0, what, share) for what, share in (*first, *totals, (Axis.USERS, bias_share))]
+        left = WHOLE - _MEAN_SHARE - _BIAS_SHARE - (3 * (1 + self._rounds) + 1) * _TOTAL_SHARE
         share = left / (2 * self._rounds)
         for number in range(1, 1 + self._rounds):
             used, before = self._layout.used(number), self._layout.used(number - 1)
@@ -206,6 +207,8 @@ class ValueAlgorithm(Algorithm[ValueState]):
         )
 
     def _purpose(self, move: Move) -> str:
+        if move.what is Total.RATINGS:
+            return "sum of ratings"
         when = f"round {move.round} of {self._rounds}" if move.round else "biases"
         of = f"residuals by {move.what.singular}" if isinstance(move.what, Axis) else move.what
         return f"{when}: {of}"
@@ -259,11 +262,11 @@ class ValueAlgorithm(Algorithm[ValueState]):
     def _threshold(self, step: int, state: ValueState) -> float:
         """Clipping threshold in model units, rounded to the grid.
 
-        The full range before the first release, and where clipping would not lower the
+        The full range before biases are known, and where clipping would not lower the
         sensitivity.
         """
         threshold = WIDTH
-        if step > 0:
+        if step > 1:
             threshold = self._clip.multiplier * math.sqrt(state.variance)
         steps = self._steps(threshold if threshold < WIDTH / 2 else WIDTH)
         return steps * self._layout.step
@@ -281,14 +284,6 @@ class ValueAlgorithm(Algorithm[ValueState]):
         if not isinstance(move.what, Axis):
             return self._with_total(_total(move), state, released)
         state = self._with_sums(move.what, state, released)
-        if step == 0:
-            sums, noise = state.items.sums[:, 0], math.sqrt(state.items.noise[0])
-            mean = shrunk(
-                float(sums.sum()) / layout.total,
-                noise * math.sqrt(sums.size) / layout.total,
-                assumptions.MEAN,
-            )
-            state = replace(state, mean=float(np.clip(mean, -WIDTH / 2, WIDTH / 2)))
         # In the first rounds twice: the second inference uses the prior learnt by the first.
         for _ in range(2 if move.round <= 1 else 1):
             state = infer(layout, state, move.what, used, self._threads)
@@ -326,6 +321,11 @@ class ValueAlgorithm(Algorithm[ValueState]):
         layout = self._layout
         divisor = layout.unit**total.power * layout.total
         mean, noise = float(released.tables[0][0, 0]) / divisor, released.noise_scales[0] / divisor
+        if total is Total.RATINGS:
+            limit = WIDTH / 2
+            return replace(
+                state, mean=float(np.clip(shrunk(mean, noise, assumptions.MEAN), -limit, limit))
+            )
         if total is Total.SQUARES:
             change = shrunk(mean - state.variance, noise, _DRIFT * state.variance)
             variance = float(np.clip(state.variance + change, _NARROWEST**2, WIDTH**2))
