@@ -136,7 +136,10 @@ def test_one_rating_never_moves_totals_more_than_recorded(
     parts = np.clip(one.steps, grid.lowest, grid.highest) / largest
     exact = totals[0] / 2.0**COUNT_BITS
     # Each term is rounded by less than a step, a square by less than three.
-    assert np.abs(exact - [parts.sum(), (parts**2).sum()]).max() <= 3 * parts.size / 2**COUNT_BITS
+    assert (
+        np.abs(exact - [parts.size, parts.sum(), (parts**2).sum()]).max()
+        <= 3 * parts.size / 2**COUNT_BITS
+    )
 
 
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5)])
@@ -194,7 +197,7 @@ def test_the_worst_case_attains_the_bounds_of_totals(grid: ValueGrid) -> None:
         constant_values(some, view, end) for some in (ratings, ratings.select(np.arange(12) != 5))
     )
     users, items, totals = squared_ratios(RatingTotals(shape=(4, 3), view=view), one, other)
-    # The bound of the last table is √2, rounded up.
+    # The bound of the last table is √3, rounded up.
     assert users == items == 1 and 1 - 1e-14 < totals <= 1
 
 
@@ -209,22 +212,22 @@ def test_features_that_are_too_long_are_caught() -> None:
     assert users == items == Fraction(9, 4) and squares == 1
 
 
-def test_weighted_features_predict_the_same() -> None:
-    """Features become shorter, never longer; predictions change by rounding only."""
+@pytest.mark.parametrize("width", [5, 33, 64])
+def test_weighted_columns_do_not_change_predictions(width: int) -> None:
+    """Errors are the same integers with the additional columns, however short these are."""
     random = np.random.default_rng(0)
     ratings = every_pair(9, 7)
-    users, items = random_features(ratings.shape, 5, random)
-    weights = random.integers(1 << 22, (1 << 26) + 1, 9)
-    short = users.weighted(weights, 26)
-    exact = users.packed * weights[:, None] / 2**26
-    assert np.array_equal(short.packed, np.trunc(exact))
-    assert not short.packed.flags.writeable and np.array_equal(short.base, users.base)
+    users, items = random_features(ratings.shape, width, random)
+    weights = random.integers(0, 1 << 16, 9)
+    columns = min(3, width)
+    both = [users.with_weighted(weights, 16, columns), items.with_zeros(columns)]
+    exact = users.packed[:, :columns] * weights[:, None] / 2**16
+    assert np.array_equal(both[0].packed[:, width : width + columns], np.trunc(exact))
+    assert not both[0].packed.flags.writeable and not both[0].packed[:, width + columns :].any()
     values = on_grid(ratings, pass_view(ratings, GRID))
-    one, other = (sums([each, items]).tables(values).users for each in (users, short))
-    # Item features do not change; each error changes by at most one step.
-    assert np.abs(one - other).max() <= ratings.shape[1] * NORM
-    nothing = users.weighted(np.zeros(9, dtype=np.int64), 26)
-    assert not nothing.packed.any() and np.isfinite(nothing.lines(1, 1)).all()
+    one, other = (sums(each).tables(values) for each in ([users, items], both))
+    assert np.array_equal(one.users, other.users[:, :width])
+    assert np.array_equal(one.items, other.items[:, :width])
 
 
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300)])

@@ -220,10 +220,16 @@ def test_forged_id_lists_are_refused(lists: Any, tmp_path: Path) -> None:
     assert [each.name for each in verify_release(path).checks if not each.passed] == ["contents"]
 
 
-@pytest.mark.parametrize("unit", [Unit.VALUE, Unit.RATING])
-def test_releases_from_before_these_fields_still_verify(unit: Unit) -> None:
-    """Releases that an earlier version of this format wrote, kept as they were."""
-    path = Path(__file__).parent / "kept" / unit
+@pytest.mark.parametrize("unit", Unit)
+def test_releases_without_optional_facts_verify(unit: Unit, tmp_path: Path) -> None:
+    """Releases need not state texts of the owner or which id lists come from the ratings."""
+    path = tmp_path / "r"
+    card_of(trained("als", unit), path)
+    document = json.loads((path / bundle.CERTIFICATE).read_text())
+    for name in ("ids_from_ratings", "about"):
+        document["facts"].pop(name, None)
+    (path / bundle.CERTIFICATE).write_text(json.dumps(document))
+    reseal(path)
     assert verify_release(path).passed
     release = load_release(path)
     assert release.certificate.unit is unit

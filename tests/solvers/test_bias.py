@@ -17,7 +17,7 @@ class TestBias(ValueContract):
         ratings = random_ratings(1, users=13, items=9)
         events = self.run(ratings).ledger.events
         rows = [event.rows for event in events if isinstance(event, GaussianRelease)]
-        assert rows == ["items", "users"]
+        assert rows == ["items", "users", "total"]
         assert "item" in events[0].purpose and "user" in events[1].purpose
 
 

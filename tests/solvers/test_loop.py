@@ -43,17 +43,17 @@ def test_single_steps_end_in_the_state_of_a_run() -> None:
     whole = training(algorithm).run()
     stepped = training(BiasAlgorithm(FACTS, BUDGET))
     done = list(stepped.steps())
-    assert [each.step for each in done] == [0, 1, 2]
+    assert [each.step for each in done] == [0, 1, 2, 3]
     assert np.array_equal(done[-1].after.users, whole.users)
-    assert done[0].after is done[1].before and done[2].released.tables == ()
-    assert len(stepped.finish().events) == 2
+    assert done[0].after is done[1].before and done[3].released.tables == ()
+    assert len(stepped.finish().events) == 3
 
 
 def test_progress_counts_the_steps_of_the_schedule() -> None:
     seen: list[tuple[int, int]] = []
     session = Session(progress=lambda done, total: seen.append((done, total)))
     training(BiasAlgorithm(FACTS, BUDGET), session).run()
-    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert seen == [(done, 4) for done in range(5)]
 
 
 class Counted(BiasAlgorithm):
@@ -179,12 +179,16 @@ def test_the_loop_accepts_any_executor() -> None:
     executor = Counting(LocalExecutor(ratings), [])
     session = Session(noise=InsecureTestNoise(1))
     Training(BiasAlgorithm(FACTS, BUDGET), executor, session).run()
-    assert executor.asked == ["sums of ratings by item", "sums of ratings by user"]
+    assert executor.asked == [
+        "sums of ratings by item",
+        "sums of ratings by user",
+        "sum of ratings",
+    ]
 
 
 def test_nothing_is_released_after_a_post_processing_step() -> None:
     released = [done.released for done in training(BiasAlgorithm(FACTS, BUDGET)).steps()]
-    assert isinstance(released[2], Released) and released[2].spec is None
+    assert isinstance(released[3], Released) and released[3].spec is None
 
 
 def test_a_folder_cannot_change_between_a_gate_and_an_exact_gate(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from taciturn.audit.one_run import Canaries, Coins, Scores, toss
 from taciturn.audit.verdict import Claim, Verdict, claim_of, claim_to_dict, exceeded
 from taciturn.scale import Scale
 from taciturn.solvers.contract import Session
+from taciturn.solvers.entry import SUM_OF_RATINGS
 from taciturn.solvers.gradient import VALUE_LEVELS
 from taciturn.solvers.solver import Solver
 
@@ -227,7 +228,8 @@ def mu_between(ledger: Ledger, scale: Scale, low: float | None, high: float) -> 
 
     A table of users or items moves by at most the distance between the two values (feature vectors
     have norm at most 1), and never by more than its sensitivity. If the sensitivity is the range of
-    the scale, the result is μ·distance/range. A total may move by its whole sensitivity.
+    the scale, the result is μ·distance/range. So does the sum of all ratings. Any other total may
+    move by its whole sensitivity.
     """
     if low is None:
         return ledger.spend().mu
@@ -238,7 +240,7 @@ def mu_between(ledger: Ledger, scale: Scale, low: float | None, high: float) -> 
     distance = high - low + (0.0 if on_grid else step)
     squares = [
         (event.mu * min(1.0, distance / event.sensitivity)) ** 2
-        if event.rows is not Rows.TOTAL
+        if event.rows is not Rows.TOTAL or event.purpose == SUM_OF_RATINGS
         else event.mu**2
         for event in ledger.events
         if isinstance(event, GaussianRelease)

@@ -1,6 +1,7 @@
 """Features of users or items on a 16-bit grid: inputs of a pass over prediction errors."""
 
 from copy import copy
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,14 +68,29 @@ class AxisFeatures:
     def __len__(self) -> int:
         return len(self.base)
 
-    def weighted(self, weights: npt.NDArray[np.int64], bits: int) -> "AxisFeatures":
-        """The same predictions from features times weights/2^bits, rounded towards zero."""
-        rows = copy(self)
-        found = np.abs(self.packed) * weights[:, None] >> bits
-        rows.packed = _aligned(*found.shape)
-        rows.packed[:] = np.sign(self.packed) * found
+    def with_weighted(
+        self, weights: npt.NDArray[np.int64], bits: int, columns: int
+    ) -> "AxisFeatures":
+        """These rows, then their first columns times weights/2^bits, rounded towards zero.
+
+        In a pass with counterparts that are zero in the last columns (`with_zeros`), predictions
+        are the same integers as without these columns.
+        """
+        found = np.abs(self.packed[:, :columns]) * weights[:, None] >> bits
+        return self._widened(np.sign(self.packed[:, :columns]) * found)
+
+    def with_zeros(self, columns: int) -> "AxisFeatures":
+        """These rows, then columns of zeros."""
+        return self._widened(np.zeros((len(self), columns), dtype=np.int16))
+
+    def _widened(self, more: npt.NDArray[np.integer[Any]]) -> "AxisFeatures":
+        rows, width = copy(self), self.width + more.shape[1]
+        rows.width = width
+        rows.packed = _aligned(len(self), -(-width // LANES) * LANES)
+        rows.packed[:] = 0
+        rows.packed[:, : self.width] = self.packed[:, : self.width]
+        rows.packed[:, self.width : width] = more
         rows.packed.flags.writeable = False
-        rows._shrink = self._shrink * np.maximum(weights, 1) / (1 << bits)
         return rows
 
     def lines(self, base_step: float, scale_step: float) -> npt.NDArray[np.float32]:

@@ -156,19 +156,22 @@ class ResidualTotal:
         Residuals to sum.
     power
         1 for the residuals themselves, 2 for their squares.
+    proof
+        Page and heading that prove the bound.
     """
 
-    def __init__(self, *, purpose: str, residuals: Residuals, power: int) -> None:
+    def __init__(
+        self, *, purpose: str, residuals: Residuals, power: int, proof: str = "als.md#claim"
+    ) -> None:
         self.view, self.residuals, self._power = residuals.view, residuals, power
-        self.queries = (
-            total_query(
-                purpose,
-                grid=residuals.grid,
-                threshold=residuals.threshold,
-                power=power,
-                count=residuals.predictions.size,
-            ),
+        query = total_query(
+            purpose,
+            grid=residuals.grid,
+            threshold=residuals.threshold,
+            power=power,
+            count=residuals.predictions.size,
         )
+        self.queries = (replace(query, proof=proof),)
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact sum. Reads private data; the result is private too."""

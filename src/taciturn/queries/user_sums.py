@@ -206,14 +206,15 @@ class UserSums:
         triangle = (packed.T @ packed)[np.triu_indices(items.width)]  # exact: below 2^53
         squares = self._errors.run(values, whole, self._offered, threads).squares
         shares = clipping_shares(squares, contribution_bound(self._errors))
-        # The same predictions and errors as in the first pass, whose squares determine the shares.
-        clipped = whole.weighted(shares, _SHARE_BITS)
-        sums = self._errors.run(values, clipped, self._offered, threads)
+        # The same predictions and errors as in the first pass, whose squares determine the shares:
+        # clipped features are additional columns, which no prediction contains.
+        clipped = whole.with_weighted(shares, _SHARE_BITS, items.width)
+        sums = self._errors.run(values, clipped, self._offered.with_zeros(items.width), threads)
         fine = squares << square_bits(self._errors.threshold)
         means = fine // np.maximum(pattern.counts, 1)
         return Answer(
             (
-                np.ascontiguousarray(sums.others[:, : items.width]),
+                np.ascontiguousarray(sums.others[:, -items.width :]),
                 triangle.astype(np.int64)[None, :],
                 covariances[None, :] << _FINE_BITS,
                 means.sum().reshape(1, 1),

@@ -1,9 +1,10 @@
 """Mean, item biases and user biases from noisy sums of ratings.
 
-Under unit `value` there are two releases, Σ v by item and Σ v by user. The mean and both kinds of
-biases are computed from them and from the rating pattern, which is public.
+Under unit `value` there are three releases: Σ v by item, by user and over all ratings. The mean and
+both kinds of biases are computed from them and from the rating pattern, which is public.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -21,12 +22,15 @@ from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
+from taciturn.queries.residuals import Residuals, ResidualTotal
 from taciturn.queries.values import ValueView
 from taciturn.queries.weighted_sums import WeightedSums
+from taciturn.scale import Scale
 from taciturn.solvers.als.fold_in import UserPrior
 from taciturn.solvers.als.rating import RatingAlgorithm
 from taciturn.solvers.als.user import UserAlgorithm
-from taciturn.solvers.contract import Algorithm, PostProcess, PublicFacts, QueryStep, Seeds
+from taciturn.solvers.contract import WHOLE, Algorithm, PostProcess, PublicFacts, QueryStep, Seeds
+from taciturn.solvers.entry import SUM_OF_RATINGS
 from taciturn.solvers.solver import Solver
 
 Vector = npt.NDArray[np.float64]
@@ -34,8 +38,8 @@ Vector = npt.NDArray[np.float64]
 _ROUNDS = 30
 """Number of alternations between the two axes; they cost no privacy."""
 
-_SHARE = 0.5
-"""Budget share of each of the two releases."""
+_MEAN_SHARE = 0.01
+"""Budget share of the sum over all ratings. Item sums and user sums share the rest equally."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,19 +101,24 @@ class NonPrivateBiasSolver(BiasSolver):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BiasState:
-    """Noisy sums by axis, standard deviations of their noise, and finally mean and biases."""
+    """Noisy sums by axis, standard deviations of their noise, and finally mean and biases.
+
+    `total` is the noisy sum of all ratings minus the middle of the scale.
+    """
 
     item_sums: Vector
     user_sums: Vector
     item_noise: float
     user_noise: float
+    total: float
+    total_noise: float
     mean: float
     items: Vector
     users: Vector
 
 
 class BiasAlgorithm(Algorithm[BiasState]):
-    """Two releases and a least-squares solution, under unit `value`."""
+    """Three releases and a least-squares solution, under unit `value`."""
 
     unit = Unit.VALUE
 
@@ -131,8 +140,26 @@ class BiasAlgorithm(Algorithm[BiasState]):
             )
             for axis in (Axis.ITEMS, Axis.USERS)
         )
-        releases = [QueryStep(queries=spec.queries, shares=(_SHARE,)) for spec in self._specs]
-        self.schedule = (*releases, PostProcess())
+        self._total = self._sum_of_ratings()
+        share = (WHOLE - _MEAN_SHARE) / 2
+        releases = [QueryStep(queries=spec.queries, shares=(share,)) for spec in self._specs]
+        total = QueryStep(queries=self._total.queries, shares=(_MEAN_SHARE,))
+        self.schedule = (*releases, total, PostProcess())
+
+    def _sum_of_ratings(self) -> ResidualTotal:
+        """Query for the sum of all ratings minus the middle of the scale."""
+        facts = self._facts
+        view = ValueView(
+            grid=ValueGrid.for_scale(-facts.scale.range / 2, facts.scale.range / 2),
+            axis=Axis.USERS,
+            offset=_middle(facts.scale),
+        )
+        pattern = facts.pattern.by_user
+        predictions = np.zeros(pattern.entries, dtype=np.int32)
+        residuals = Residuals(view, pattern, predictions, view.grid.range)
+        return ResidualTotal(
+            purpose=SUM_OF_RATINGS, residuals=residuals, power=1, proof="grid.md#sensitivity"
+        )
 
     def initial_state(self, seeds: Seeds) -> BiasState:
         """State that is independent of the ratings."""
@@ -142,20 +169,24 @@ class BiasAlgorithm(Algorithm[BiasState]):
             user_sums=users,
             item_noise=0.0,
             user_noise=0.0,
+            total=0.0,
+            total_noise=0.0,
             mean=0.0,
             items=items,
             users=users,
         )
 
-    def query(self, step: int, state: BiasState) -> WeightedSums:
-        """Sums of ratings by item, then by user."""
-        return self._specs[step]
+    def query(self, step: int, state: BiasState) -> WeightedSums | ResidualTotal:
+        """Sums of ratings by item, then by user, then over all ratings."""
+        return self._total if step == 2 else self._specs[step]
 
     def update(self, step: int, state: BiasState, released: Released) -> BiasState:
-        """State with the released sums; solved after the second release."""
-        if step == 2:
+        """State with the released sums; solved after the last release."""
+        if step == 3:
             return self._solved(state)
         (table,), (noise,) = released.tables, released.noise_scales
+        if step == 2:
+            return replace(state, total=float(table[0, 0]), total_noise=noise)
         if step == 0:
             return replace(state, item_sums=table[:, 0], item_noise=noise)
         return replace(state, user_sums=table[:, 0], user_noise=noise)
@@ -167,8 +198,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
         patterns.append(patterns[0].T.tocsr())
         counts = [each.counts.astype(float) for each in (pattern.by_item, pattern.by_user)]
         sums, noise = (state.item_sums, state.user_sums), (state.item_noise, state.user_noise)
-        total = counts[0].sum()
-        mean = self._mean(sums, noise, total)
+        mean = self._mean(state)
         residual, prior = self._variances()
         added = [
             self._regularization * (residual + scale**2 / np.maximum(count, 1)) / prior
@@ -189,19 +219,27 @@ class BiasAlgorithm(Algorithm[BiasState]):
         )
         return residual, prior
 
-    def _mean(self, sums: tuple[Vector, Vector], noise: tuple[float, float], total: float) -> float:
+    def _mean(self, state: BiasState) -> float:
         """Posterior mean of the mean rating, whose prior is about the middle of the scale.
 
-        Both tables have the same total, each with its own noise.
+        Both tables have the same total as the ratings, each with its own noise.
         """
-        scale = self._facts.scale
-        middle = (scale.low + scale.high) / 2
-        precision = 1 / assumptions.in_rating_units(assumptions.MEAN, scale) ** 2
-        seen = 0.0
-        for table, each in zip(sums, noise, strict=True):
-            weight = total**2 / max(each**2 * table.size, 1e-12)
+        scale, count = self._facts.scale, self._facts.pattern.entries
+        middle = _middle(scale)
+        precision, seen = 1 / assumptions.in_rating_units(assumptions.MEAN, scale) ** 2, 0.0
+        for total, noise in (
+            (state.total, state.total_noise),
+            *(
+                (float(sums.sum()) - count * middle, each * math.sqrt(sums.size))
+                for sums, each in (
+                    (state.item_sums, state.item_noise),
+                    (state.user_sums, state.user_noise),
+                )
+            ),
+        ):
+            weight = count**2 / max(noise**2, 1e-12)
             precision += weight
-            seen += weight * (float(table.sum()) / total - middle)
+            seen += weight * total / count
         return float(np.clip(middle + seen / precision, scale.low, scale.high))
 
     def model(self, state: BiasState) -> FactorModel:
@@ -222,3 +260,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
             bias_variance=prior,
             covariance=np.zeros((0, 0)),
         )
+
+
+def _middle(scale: Scale) -> float:
+    return (scale.low + scale.high) / 2

@@ -15,7 +15,7 @@ from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.public_inputs import InputKind
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.solvers.entry import FOLD_IN, Entry, Kind, Setting
+from taciturn.solvers.entry import FOLD_IN, SUM_OF_RATINGS, Entry, Kind, Setting
 from taciturn.solvers.flaws import FLAWS
 from taciturn.solvers.ledger_shape import LedgerShape, Phase, TableShape
 
@@ -50,7 +50,7 @@ _BY_ITEM, _BY_USER = {"residuals by item": Rows.ITEMS}, {"residuals by user": Ro
 _VALUE_LEDGER = LedgerShape(
     "als.md#claim",
     (
-        _phase("", {"sum of ratings": Rows.TOTAL}),
+        _phase("", {SUM_OF_RATINGS: Rows.TOTAL}),
         _phase("biases: ", _BY_ITEM | _TOTALS | _BY_USER),
         _phase("round {step} of {steps}: ", _TOTALS | _BY_ITEM | _BY_USER, is_repeated=True),
         _phase("round {steps} of {steps}: ", {"squares of residuals": Rows.TOTAL}),
@@ -96,7 +96,10 @@ _GRADIENT_LEDGER = LedgerShape(
 )
 _BIAS_LEDGER = LedgerShape(
     "grid.md#sensitivity",
-    (_phase("sums of ratings by ", {"item": Rows.ITEMS, "user": Rows.USERS}),),
+    (
+        _phase("sums of ratings by ", {"item": Rows.ITEMS, "user": Rows.USERS}),
+        _phase("", {SUM_OF_RATINGS: Rows.TOTAL}),
+    ),
 )
 _EVERY_RATING_LEDGER = LedgerShape(
     "grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),)

@@ -74,6 +74,9 @@ PATTERN_FEATURES = "features of the rating pattern, inside the profiles"
 OWN_PROFILES = "each user's own profile, shown to that user only"
 """Purpose of the event with which a solver serves users by folding them in."""
 
+SUM_OF_RATINGS = "sum of ratings"
+"""Purpose of the release of the sum of all ratings, which are not clipped."""
+
 FOLD_IN = "fold-in"
 """Value of the setting `serve` under which users fold in."""
 

@@ -178,7 +178,6 @@ def exact_counts(patch: Patch) -> None:
     [
         (forgotten_weight, Unit.USER, "differences within bounds"),
         (forgotten_share, Unit.USER, "differences within bounds"),
-        (unclipped, Unit.USER, "differences within bounds"),
         (unclipped, Unit.RATING, "differences within bounds"),
         (exact_products, Unit.USER, "nothing outside the gate"),
         (exact_counts, Unit.RATING, "nothing outside the gate"),

@@ -1,5 +1,6 @@
 """Data too small for factors: `als` trains biases, and says from which size on it would not."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from taciturn.release.write import write_release
 from taciturn.solvers.als.size import size_for_factors
 from taciturn.solvers.catalog import check_solver, make_solver
 from taciturn.solvers.contract import Fit, PublicFacts, Session
-from taciturn.solvers.descent import shrunk_counts
+from taciturn.solvers.descent import NoisyCount, shrunk_counts
 from tests.solvers.helpers import random_ratings
 
 ONE = Budget.from_epsilon(1, 1e-5)
@@ -40,7 +41,9 @@ def test_small_data_are_trained_as_by_bias(unit: str) -> None:
     als, bias = (fitted(name, SMALL, unit).owner_model for name in ("als", "bias"))
     rows = np.zeros(20, dtype=np.int32), np.arange(20, dtype=np.int32)
     assert als.factor_count == 0
-    np.testing.assert_allclose(als.predict_rows(*rows), bias.predict_rows(*rows), rtol=1e-5)
+    # Under `user`, `als` plans for factors, which costs a little more of the sampler's charge.
+    tolerance = 1e-3 if unit == "user" else 1e-5
+    np.testing.assert_allclose(als.predict_rows(*rows), bias.predict_rows(*rows), rtol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,7 @@ def test_a_setting_that_is_chosen_is_never_ignored(chosen: dict[str, Any]) -> No
 def test_the_certificate_of_biases_alone_is_accepted(tmp_path: Path) -> None:
     fit = make_solver("als", unit="value").fit(SMALL, ONE)
     purposes = [e.purpose for e in fit.ledger.events if isinstance(e, GaussianRelease)]
-    assert purposes == ["sums of ratings by item", "sums of ratings by user"]
+    assert purposes == ["sums of ratings by item", "sums of ratings by user", "sum of ratings"]
     write_release(fit, Certificate.from_ledger(fit.ledger, 1e-5), tmp_path / "release")
     assert verify_release(tmp_path / "release").passed
 
@@ -108,12 +111,14 @@ def test_counts_of_noise_alone_are_believed_to_be_small() -> None:
     noise, rows = 1000.0, 50
     random = np.random.default_rng(0)
     for _ in range(20):
-        assert shrunk_counts(random.normal(0, noise, rows), noise).mean() < noise / 20
+        counts = random.normal(0, noise, rows)
+        whole = NoisyCount(float(counts.sum()), noise * math.sqrt(rows))
+        assert shrunk_counts(counts, noise, whole.cautious(rows) / rows).mean() < noise / 20
 
 
 def test_precise_counts_are_hardly_changed() -> None:
     counts = np.array([5.0, 50, 500])
-    np.testing.assert_allclose(shrunk_counts(counts, 0.1), counts, rtol=0.01)
+    np.testing.assert_allclose(shrunk_counts(counts, 0.1, 100.0), counts, rtol=0.01)
 
 
 def test_train_states_the_size_for_factors(taciturn: Callable[..., Any], tmp_path: Path) -> None:

@@ -90,7 +90,8 @@ def next_features(layout: Layout, state: ValueState, axis: Axis, used: Used, noi
 def begin_factors(layout: Layout, state: ValueState) -> ValueState:
     """Initialise factors with the leading directions of the part that pattern features explain.
 
-    The remaining factors, or all without pattern features, are random.
+    The remaining factors, at least one of several, are random, and so are all without pattern
+    features. Directions of the pattern alone would never find what the pattern says nothing about.
     """
     rows = {axis: state.along(axis).rows.copy() for axis in Axis}
     layout.parts(rows[Axis.USERS])[1][:] = state.start
@@ -118,7 +119,7 @@ def _move_into_factors(layout: Layout, rows: dict[Axis, Rows]) -> None:
         weights = np.sqrt(layout.pattern(axis).counts / layout.total)
         _, small[axis] = np.linalg.qr(table * weights[:, None])
     left, values, right = np.linalg.svd(small[Axis.ITEMS] @ small[Axis.USERS].T)
-    count = min(layout.factors, int(np.count_nonzero(values > 1e-6 * values[0])))
+    count = min(max(1, layout.factors - 1), int(np.count_nonzero(values > 1e-6 * values[0])))
     for axis, vectors in ((Axis.ITEMS, left * values), (Axis.USERS, right.T)):
         _, factors, coefficients = layout.parts(rows[axis])
         inverse = np.linalg.lstsq(small[axis], vectors[:, :count], rcond=None)[0]

@@ -1,5 +1,7 @@
 """Profiles and variances that `als` publishes under unit `value`, in rating units."""
 
+from collections.abc import Collection
+
 import numpy as np
 import polars as pl
 
@@ -41,23 +43,24 @@ def _factors(layout: Layout, state: ValueState, axis: Axis) -> Rows:
     return layout.joined(axis, factors, coefficients, layout.pattern_features[axis])
 
 
-def residual_variance(layout: Layout, state: ValueState) -> float:
-    """Observation-noise variance of a rating, in rating units.
+def residual_variance(
+    layout: Layout, state: ValueState, uncertain: Collection[Axis] = tuple(Axis)
+) -> float:
+    """Variance of a rating about its prediction by exact rows of these axes, in rating units.
 
     Training residuals also contain the variance of predictions. They are too small by twice the
     part of a prediction that comes from the rating's own error: the effective degrees of freedom
     divided by the number of ratings.
     """
-    axes = (Axis.ITEMS, Axis.USERS)
     variances = {
         axis: layout.pattern(axis).counts @ state.along(axis).variances / layout.total
-        for axis in axes
+        for axis in Axis
     }
-    uncertain = sum(variances[axis] @ layout.moments(state, axis.other) for axis in axes)
+    of_rows = sum(variances[axis] @ layout.moments(state, axis.other) for axis in uncertain)
     factors = slice(1, 1 + layout.factors)
-    uncertain += variances[Axis.ITEMS][factors] @ variances[Axis.USERS][factors]
-    own = 2 * sum(state.along(axis).degrees for axis in axes) / layout.total
-    variance = (state.variance - uncertain) / max(1 - own, _LEAST)
+    of_rows += variances[Axis.ITEMS][factors] @ variances[Axis.USERS][factors]
+    own = 2 * sum(state.along(axis).degrees for axis in Axis) / layout.total
+    variance = (state.variance - of_rows) / max(1 - own, _LEAST)
     return max(float(variance), _LEAST * state.variance) * layout.unit**2
 
 
@@ -78,5 +81,6 @@ def user_prior(layout: Layout, state: ValueState, ids: pl.Series) -> UserPrior:
         rows,
         (layout.pattern(Axis.USERS).counts > 0).astype(np.float64),
         variances=variances,
-        residual_variance=residual_variance(layout, state),
+        # Items stay uncertain when a user's own row is solved exactly.
+        residual_variance=residual_variance(layout, state, [Axis.USERS]),
     )

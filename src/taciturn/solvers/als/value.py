@@ -52,7 +52,7 @@ from taciturn.solvers.contract import (
     Step,
 )
 from taciturn.solvers.descent import shrunk
-from taciturn.solvers.entry import PATTERN_FEATURES
+from taciturn.solvers.entry import PATTERN_FEATURES, SUM_OF_RATINGS
 
 ROUNDS = 8
 """Default number of rounds."""
@@ -163,7 +163,9 @@ class ValueAlgorithm(Algorithm[ValueState]):
             (total, _TOTAL_SHARE) for total in Total if total is not Total.RATINGS
         ]
         first = (Total.RATINGS, _MEAN_SHARE), (Axis.ITEMS, bias_share)
-        moves = [Move(0, what, share) for what, share in (*first, *totals, (Axis.USERS, bias_share))]
+        moves = [
+            Move(0, what, share) for what, share in (*first, *totals, (Axis.USERS, bias_share))
+        ]
         left = WHOLE - _MEAN_SHARE - _BIAS_SHARE - (3 * (1 + self._rounds) + 1) * _TOTAL_SHARE
         share = left / (2 * self._rounds)
         for number in range(1, 1 + self._rounds):
@@ -208,7 +210,7 @@ class ValueAlgorithm(Algorithm[ValueState]):
 
     def _purpose(self, move: Move) -> str:
         if move.what is Total.RATINGS:
-            return "sum of ratings"
+            return SUM_OF_RATINGS
         when = f"round {move.round} of {self._rounds}" if move.round else "biases"
         of = f"residuals by {move.what.singular}" if isinstance(move.what, Axis) else move.what
         return f"{when}: {of}"
