@@ -20,6 +20,9 @@ _TABLES = 4
 _KEPT = 10
 """The same for `als` under unit `value`, which keeps the noisy sums of all rounds."""
 
+_SQUARES, _PUBLIC_WIDTH = 4, 10
+"""Number of tables of squares of public rows in memory at a time, and the usual width of a row."""
+
 
 def estimated_memory(ratings: Ratings, solver: Solver) -> int:
     """Bytes that training needs beyond the ratings and the process as it is now.
@@ -34,7 +37,14 @@ def estimated_memory(ratings: Ratings, solver: Solver) -> int:
         width += len(ratings.item_features.columns)
     tables = 8 * width * sum(ratings.shape) * (_KEPT if keeps_sums else _TABLES)
     entries = _PER_RATING * len(ratings) * (2 if keeps_sums else 1)
-    return _BASE + tables + entries
+    return _BASE + tables + entries + _public_memory(ratings, solver)
+
+
+def _public_memory(ratings: Ratings, solver: Solver) -> int:
+    """Bytes of the model of public ratings: squares of rows, a few at a time."""
+    if not solver.uses_public_ratings or ratings.public_ratings is None:
+        return 0
+    return _SQUARES * 8 * _PUBLIC_WIDTH**2 * sum(ratings.public_ratings.ratings.shape)
 
 
 def check_memory(ratings: Ratings, solver: Solver) -> None:
