@@ -148,6 +148,30 @@ def functions(calls: Calls) -> None:
     )
     calls.add("ItemFeatures.aligned", features.aligned, item_ids=items)
     calls.add("ItemFeatures.fingerprint", features.fingerprint)
+    _public_ratings(calls)
+
+
+def _public_ratings(calls: Calls) -> None:
+    calls.add(
+        "load_public_ratings",
+        taciturn.load_public_ratings,
+        source=RATINGS.to_frame(),
+        scale="1:5:1",
+        columns=None,
+        progress=lambda done, total: None,
+        separator=None,
+        header=None,
+        duplicates="error",
+        missing="error",
+        outside="error",
+        item_id_type=None,
+        max_expansion=None,
+    )
+    public = taciturn.load_public_ratings(RATINGS.to_frame(), scale="1:5:1")
+    calls.add("with_public_ratings", taciturn.with_public_ratings, ratings=RATINGS, public=public)
+    known = {name: getattr(public, name) for name in _fields(taciturn.PublicRatings)}
+    calls.add("PublicRatings", taciturn.PublicRatings, **known)
+    calls.add("PublicRatings.fingerprint", public.fingerprint)
 
 
 def accounting(calls: Calls) -> None:
@@ -303,6 +327,7 @@ def data(calls: Calls) -> None:
         timestamps=None,
         preparation=Preparation(),
         item_features=None,
+        public_ratings=None,
     )
     about = {"name": "films", "owner": "us", "purpose": "tests", "contact": "a@b.example"}
     calls.add("About", taciturn.About, **about)

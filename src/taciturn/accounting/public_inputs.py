@@ -56,7 +56,7 @@ class PublicInput:
             raise InvalidParameter("sha256 must be 64 lower-case hexadecimal digits")
         counted = _COUNTED[self.kind]
         validate.positive_integer(counted, getattr(self, counted), f"it counts {self.kind}")
-        if any(getattr(self, name) is not None for name in set(_COUNTED.values()) - {counted}):
+        if {name for name in _COUNTED.values() if getattr(self, name) is not None} != {counted}:
             raise InvalidParameter(f"a public input of kind {self.kind} counts only {counted}")
 
     @property

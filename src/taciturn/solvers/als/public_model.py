@@ -147,7 +147,7 @@ class _Fit:
         moment = self._items.second_moment(np.ones(len(self._items.means)))
         # Directions in which items vary independently, largest first.
         _, axes = np.linalg.eigh(moment[1:, 1:])
-        rotation: Rows = axes[:, ::-1].T
+        rotation = np.asarray(axes[:, ::-1].T, dtype=np.float64)
         self._items, self._users = (
             each.transformed(rotation) for each in (self._items, self._users)
         )
@@ -157,7 +157,7 @@ class _Fit:
     def _rescale(self, moment: Rows) -> None:
         """Change coordinates so that users' factors have covariance 1."""
         root = np.linalg.cholesky(moment[1:, 1:] + _SMALLEST * np.eye(len(moment) - 1))
-        self._items = self._items.transformed(root.T)
+        self._items = self._items.transformed(np.asarray(root.T, dtype=np.float64))
         prior = np.ones(len(moment))
         prior[0] = max(float(moment[0, 0]), _SMALLEST)
         self._users = replace(self._users.transformed(np.linalg.inv(root)), prior=prior)
@@ -177,7 +177,8 @@ class _Fit:
         own = [0, *range(2, width + 1)]
         curvature = moments[:, own][:, :, own]
         slope = totals[:, own] - moments[:, own, 1]
-        covariances: Rows = np.linalg.inv(curvature / self._residual + np.diag(1 / prior))
+        precisions = curvature / self._residual + np.diag(1 / prior)
+        covariances = np.asarray(np.linalg.inv(precisions), dtype=np.float64)
         means = np.einsum("rij,rj->ri", covariances, slope / self._residual)
         found = AxisPosterior(means=means, covariances=covariances, prior=prior)
         outer = means[:, :, None] * means[:, None, :] + covariances
