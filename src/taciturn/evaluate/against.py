@@ -128,7 +128,7 @@ class EarlierRuns:
         if self.same_users != plan.same_users:
             raise InvalidParameter(
                 f"{self.name} was made {'with' if self.same_users else 'without'} "
-                f"{option('same_users', True)}; do so again"
+                f"{option('same_users', True)}; do the same in this run"
             )
         if self.digest is not None and self.digest != digest:
             raise InvalidParameter(

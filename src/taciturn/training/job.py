@@ -271,7 +271,12 @@ class Job:
             )
 
     def _say_size(self, ratings: Ratings, note: Say) -> None:
-        """State the size from which factors help, from public facts."""
+        """State the size from which factors help, from public facts.
+
+        Public ratings may bring factors to data of any size.
+        """
+        if ratings.public_ratings is not None:
+            return
         solver, budget = self.trained.solver, self.trained.budget
         if isinstance(solver, AlsSolver) and solver.factors is None and budget is not None:
             unit = Unit(solver.unit)
