@@ -3,6 +3,7 @@
 from taciturn._internal import memory
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
+from taciturn.solvers.als.public_model import most_factors
 from taciturn.solvers.solver import Solver
 
 _BASE = 48 * 2**20
@@ -20,8 +21,9 @@ _TABLES = 4
 _KEPT = 10
 """The same for `als` under unit `value`, which keeps the noisy sums of all rounds."""
 
-_SQUARES, _PUBLIC_WIDTH = 4, 10
-"""Number of tables of squares of public rows in memory at a time, and the usual width of a row."""
+_SQUARES, _PER_PUBLIC = 4, 48
+"""Number of tables of squares of public rows in memory at a time, and bytes for each public rating:
+its value and its place, along both axes."""
 
 
 def estimated_memory(ratings: Ratings, solver: Solver) -> int:
@@ -41,10 +43,12 @@ def estimated_memory(ratings: Ratings, solver: Solver) -> int:
 
 
 def _public_memory(ratings: Ratings, solver: Solver) -> int:
-    """Bytes of the model of public ratings: squares of rows, a few at a time."""
+    """Bytes of the model of public ratings: squares of rows, a few at a time, and the ratings."""
     if not solver.uses_public_ratings or ratings.public_ratings is None:
         return 0
-    return _SQUARES * 8 * _PUBLIC_WIDTH**2 * sum(ratings.public_ratings.ratings.shape)
+    public = ratings.public_ratings.ratings
+    width = 2 + most_factors(len(public))
+    return _SQUARES * 8 * width**2 * sum(public.shape) + _PER_PUBLIC * len(public)
 
 
 def check_memory(ratings: Ratings, solver: Solver) -> None:

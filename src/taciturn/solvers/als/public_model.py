@@ -105,6 +105,11 @@ class PublicModel:
         return int(self.rows.shape[1]) - 1
 
 
+def most_factors(ratings: int) -> int:
+    """Maximum number of factors for this number of public ratings."""
+    return rank_of(ratings, _FACTORS)
+
+
 @parallel.without_blas_threads
 def fit_public(ratings: Ratings, scale: Scale) -> PublicModel:
     """Model of public ratings that count on a scale; deterministic."""
@@ -129,9 +134,10 @@ class _Fit:
         self._values = scipy.sparse.csr_array(
             (centred, pattern.columns, pattern.starts), shape=self._ones.shape
         )
+        self._by_item = self._ones.T.tocsr(), self._values.T.tocsr()
         self._squares = float((centred**2).sum())
         self._residual = assumptions.RESIDUAL**2
-        factors = rank_of(len(ratings), _FACTORS)
+        factors = most_factors(len(ratings))
         self._users = _start(len(pattern), factors)
         self._items = _start(pattern.width, factors, np.random.default_rng(0))
 
@@ -139,9 +145,7 @@ class _Fit:
         """Solve users, then items, and learn all variances and the coordinates."""
         self._users, _ = self._solved(self._ones, self._values, self._items, self._users.prior)
         self._rescale(self._users.second_moment(np.ones(len(self._users.means))))
-        self._items, error = self._solved(
-            self._ones.T.tocsr(), self._values.T.tocsr(), self._users, self._items.prior
-        )
+        self._items, error = self._solved(*self._by_item, self._users, self._items.prior)
         count = int(self._ones.nnz)
         self._residual = max(error / count, _RESIDUAL_MIN**2)
         moment = self._items.second_moment(np.ones(len(self._items.means)))
