@@ -148,6 +148,25 @@ def functions(calls: Calls) -> None:
     )
     calls.add("ItemFeatures.aligned", features.aligned, item_ids=items)
     calls.add("ItemFeatures.fingerprint", features.fingerprint)
+    _public_ratings(calls)
+
+
+def _public_ratings(calls: Calls) -> None:
+    reading = {"separator": None, "header": None, "duplicates": "error", "missing": "error"}
+    calls.add(
+        "load_public_ratings",
+        taciturn.load_public_ratings,
+        source=RATINGS.to_frame(),
+        scale="1:5:1",
+        columns=None,
+        progress=lambda done, total: None,
+        **reading,
+    )
+    public = taciturn.load_public_ratings(RATINGS.to_frame(), scale="1:5:1")
+    calls.add("with_public_ratings", taciturn.with_public_ratings, ratings=RATINGS, public=public)
+    known = {name: getattr(public, name) for name in _fields(taciturn.PublicRatings)}
+    calls.add("PublicRatings", taciturn.PublicRatings, **known)
+    calls.add("PublicRatings.fingerprint", public.fingerprint)
 
 
 def accounting(calls: Calls) -> None:
@@ -174,7 +193,7 @@ def accounting(calls: Calls) -> None:
     calls.add("GaussianRelease", taciturn.GaussianRelease, **event)
     calls.add("GaussianRelease.sampler_charge", ITEMS.sampler_charge, group=1, steps=1)
     films = {"kind": "item-features", "name": "films.csv", "sha256": "0" * 64, "columns": 3}
-    calls.add("PublicInput", taciturn.PublicInput, **films)
+    calls.add("PublicInput", taciturn.PublicInput, **films, ratings=None)
     calls.add("PublicInput.from_dict", taciturn.PublicInput.from_dict, document=films)
     public: Any = taciturn.PublicInput.from_dict(films)
     calls.add("PublicInput.to_dict", public.to_dict)
@@ -216,7 +235,14 @@ def solvers(calls: Calls) -> None:
         seeds=1,
         first_seed=0,
         holdout=0.5,
+        serve=None,
+        has_public=False,
+        same_users=False,
     )
+    plan = taciturn.Plan(solvers=("als",))
+    calls.add("Plan.make_solver", plan.make_solver, name="als", unit="rating")
+    calls.add("Plan.check_item_features", plan.check_item_features)
+    calls.add("Plan.check_public_ratings", plan.check_public_ratings)
     calls.add("InsecureTestNoise", taciturn.InsecureTestNoise, seed=1)
     noise = taciturn.InsecureTestNoise(1)
     calls.add("InsecureTestNoise.claim", noise.claim)
@@ -303,6 +329,7 @@ def data(calls: Calls) -> None:
         timestamps=None,
         preparation=Preparation(),
         item_features=None,
+        public_ratings=None,
     )
     about = {"name": "films", "owner": "us", "purpose": "tests", "contact": "a@b.example"}
     calls.add("About", taciturn.About, **about)

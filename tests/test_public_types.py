@@ -27,6 +27,8 @@ SOLVER_CONTRACT = {
     "claimed_budget",
     "claimed_epsilon",
     "flaw",
+    "public_facts",
+    "public_inputs",
     "require_budget",
     "resolved",
     "spending",

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     from taciturn.accounting.ledger import Ledger, Status, combine
     from taciturn.accounting.public_inputs import PublicInput
     from taciturn.accounting.units import Unit
-    from taciturn.data import load, load_item_features
+    from taciturn.data import load, load_item_features, load_public_ratings
     from taciturn.data.id_lists import with_id_lists, with_item_features
     from taciturn.data.item_features import ItemFeatures
-    from taciturn.data.ratings import Ratings
+    from taciturn.data.public_ratings import with_public_ratings
+    from taciturn.data.ratings import PublicRatings, Ratings
     from taciturn.data.splits import k_fold, leave_last_out, random_split, stratified_split
     from taciturn.errors import NotPersonalised, SignatureNotChecked, TaciturnError, UnknownIds
     from taciturn.evaluate.compare import Comparison, run_comparison
@@ -92,6 +93,7 @@ _HOME = {
     "Plan": "taciturn.evaluate.plan",
     "Profiles": "taciturn.model.profiles",
     "PublicInput": "taciturn.accounting.public_inputs",
+    "PublicRatings": "taciturn.data.ratings",
     "Ratings": "taciturn.data.ratings",
     "Recommender": "taciturn.recommend.serve",
     "Release": "taciturn.release.bundle",
@@ -115,6 +117,7 @@ _HOME = {
     "leave_last_out": "taciturn.data.splits",
     "load": "taciturn.data",
     "load_item_features": "taciturn.data",
+    "load_public_ratings": "taciturn.data",
     "load_release": "taciturn.release.read",
     "random_split": "taciturn.data.splits",
     "rmse": "taciturn.evaluate.metrics",
@@ -125,6 +128,7 @@ _HOME = {
     "verify_release": "taciturn.release.verify",
     "with_id_lists": "taciturn.data.id_lists",
     "with_item_features": "taciturn.data.id_lists",
+    "with_public_ratings": "taciturn.data.public_ratings",
 }
 
 __all__ = [
@@ -159,6 +163,7 @@ __all__ = [
     "Plan",
     "Profiles",
     "PublicInput",
+    "PublicRatings",
     "Ratings",
     "Recommender",
     "Release",
@@ -183,6 +188,7 @@ __all__ = [
     "leave_last_out",
     "load",
     "load_item_features",
+    "load_public_ratings",
     "load_release",
     "random_split",
     "rmse",
@@ -193,6 +199,7 @@ __all__ = [
     "verify_release",
     "with_id_lists",
     "with_item_features",
+    "with_public_ratings",
 ]
 
 

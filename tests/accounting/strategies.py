@@ -54,12 +54,16 @@ def events(unit: Unit) -> st.SearchStrategy[Event]:
 
 
 inputs = st.lists(
-    st.builds(
-        PublicInput,
-        kind=st.sampled_from(InputKind),
-        name=st.from_regex(SOURCE_NAME, fullmatch=True),
-        sha256=st.from_regex("[0-9a-f]{64}", fullmatch=True),
-        columns=st.integers(1, 4096),
+    st.sampled_from(
+        [(InputKind.ITEM_FEATURES, "columns"), (InputKind.PUBLIC_RATINGS, "ratings")]
+    ).flatmap(
+        lambda counted: st.builds(
+            PublicInput,
+            kind=st.just(counted[0]),
+            name=st.from_regex(SOURCE_NAME, fullmatch=True),
+            sha256=st.from_regex("[0-9a-f]{64}", fullmatch=True),
+            **{counted[1]: st.integers(1, 4096)},
+        )
     ),
     max_size=2,
     unique=True,

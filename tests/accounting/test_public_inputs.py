@@ -19,6 +19,10 @@ OTHER = PublicInput(
     kind=InputKind.ITEM_FEATURES, name="ml-1m:movies.dat", sha256="f" * 64, columns=29
 )
 
+RATED = PublicInput(
+    kind=InputKind.PUBLIC_RATINGS, name="ml-latest-small", sha256="a" * 64, ratings=100_836
+)
+
 
 def test_a_ledger_without_inputs_has_the_fields_it_always_had() -> None:
     assert list(Ledger([ITEMS]).to_dict()) == ["format", "version", "run", "events"]
@@ -59,9 +63,20 @@ def test_a_certificate_that_hides_its_input_is_refused() -> None:
         Certificate.from_dict(document)
 
 
+def test_public_ratings_are_named_with_their_number() -> None:
+    ledger = Ledger([ITEMS], public_inputs=[FILMS, RATED])
+    validator().validate(ledger.to_dict())
+    assert Ledger.from_dict(ledger.to_dict()) == ledger
+    assert list(RATED.to_dict()) == ["kind", "name", "sha256", "ratings"]
+    text = Certificate.from_ledger(ledger, 1e-5).to_text()
+    assert "the public ratings in ml-latest-small (100836 ratings" in " ".join(text.split())
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"kind": "public-ratings"},
+        {"columns": None},
         {"kind": "ratings"},
         {"name": "films of the year.csv"},
         {"name": ""},
@@ -81,6 +96,16 @@ def test_an_invalid_input_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidDocument, match="not valid"):
         Ledger.from_dict(ledger)
     assert not validator().is_valid(ledger)
+
+
+def test_an_input_has_only_the_count_of_its_kind() -> None:
+    for document in (FILMS.to_dict() | {"ratings": 3}, RATED.to_dict() | {"columns": 3}):
+        with pytest.raises(InvalidParameter, match="counts only"):
+            PublicInput(**document)
+        ledger = Ledger([ITEMS]).to_dict() | {"public_inputs": [document]}
+        with pytest.raises(InvalidDocument, match="the count of its kind"):
+            Ledger.from_dict(ledger)
+        assert not validator().is_valid(ledger)
 
 
 @pytest.mark.parametrize(

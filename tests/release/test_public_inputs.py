@@ -10,8 +10,9 @@ import pytest
 
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
-from taciturn.data import load_item_features
+from taciturn.data import load_item_features, load_public_ratings
 from taciturn.data.id_lists import with_item_features
+from taciturn.data.public_ratings import with_public_ratings
 from taciturn.errors import InvalidDocument
 from taciturn.release import bundle
 from taciturn.release.read import load_release
@@ -60,6 +61,24 @@ def test_a_release_with_features_follows_the_schemas(release: Path) -> None:
     ledger = document["certificate"]["ledger"]
     jsonschema.validate(ledger, json.loads((SCHEMAS / "ledger.schema.json").read_text()))
     assert list(ledger) == ["format", "version", "run", "public_inputs", "events"]
+
+
+def test_a_release_names_public_ratings_and_passes(tmp_path: Path) -> None:
+    public = load_public_ratings(random_ratings(1).to_frame(), scale="1:5:1")
+    ratings = with_public_ratings(RATINGS, public)
+    fit = small_solver("als", Unit.USER).fit(ratings, BUDGET)
+    certificate = Certificate.from_ledger(fit.ledger, 1e-5)
+    write_release(fit, certificate, tmp_path / "r", users_out=UsersOut.NONE)
+    assert verify_release(tmp_path / "r").passed
+    _, named = load_release(tmp_path / "r").certificate.public_inputs
+    assert named.to_dict() == {
+        "kind": "public-ratings",
+        "name": "table",
+        "sha256": public.digest,
+        "ratings": len(public.ratings),
+    }
+    card = (tmp_path / "r" / bundle.CARD).read_text(encoding="utf-8")
+    assert "the public ratings in table" in card
 
 
 @pytest.mark.parametrize(("name", "unit"), SOLVERS)

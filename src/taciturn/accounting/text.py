@@ -61,8 +61,10 @@ FOLD_IN = (
 OWN_PROFILE = "the user's own profile, which is shown to that user only and is not released"
 
 PUBLIC_INPUTS = {
-    "item-features": "the item features in {name} ({columns} columns, SHA-256 {sha256}): they are "
+    "item-features": "the item features in {name} ({count} columns, SHA-256 {sha256}): they are "
     "treated as public, and must not have been computed from the ratings",
+    "public-ratings": "the public ratings in {name} ({count} ratings, SHA-256 {sha256}): they are "
+    "treated as public, and so is everything that users who are also in them rated there",
 }
 """Sentences about public inputs, by kind."""
 

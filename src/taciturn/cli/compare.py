@@ -8,10 +8,25 @@ import typer
 from taciturn.cli.console import emit_json, note, say
 from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
 from taciturn.cli.progress import cells_bar
-from taciturn.cli.reading import ItemFeaturesOption, Source, read, reading_options
+from taciturn.cli.reading import (
+    ItemFeaturesOption,
+    PublicRatingsOption,
+    Source,
+    read,
+    reading_options,
+)
+from taciturn.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from taciturn.data.options import ReadingOptions
+    from taciturn.data.ratings import Ratings
+    from taciturn.evaluate.plan import Plan
+
+UNRELATED = (
+    "user ids of the ratings and of the public ratings are taken as unrelated: users who are in "
+    "both are tested too; if equal ids mean one person, pass --same-users"
+)
+SHARED = "users whose id is in the public ratings are trained on, but not tested"
 
 
 @with_options(reading=reading_options)
@@ -77,6 +92,15 @@ def compare(
     *,
     reading: "ReadingOptions",
     item_features: ItemFeaturesOption = None,
+    public_ratings: PublicRatingsOption = None,
+    same_users: Annotated[
+        bool,
+        typer.Option(
+            "--same-users",
+            help="Equal user ids in the ratings and in the public ratings mean one person; the "
+            "held-out ratings of such users are left out. Default: user ids are unrelated.",
+        ),
+    ] = False,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -88,7 +112,6 @@ def compare(
     from taciturn._internal import validate
     from taciturn._internal.optional import require
     from taciturn.accounting.units import Unit
-    from taciturn.data.named_features import GivenFeatures
     from taciturn.evaluate.compare import run_comparison
     from taciturn.evaluate.compare_report import OWNER, as_text, write_comparison
     from taciturn.evaluate.plan import DEFAULT, Plan
@@ -102,17 +125,14 @@ def compare(
         first_seed=first_seed,
         holdout=holdout,
         serve=serve,
+        has_public=public_ratings is not None,
+        same_users=same_users,
     )
     require("matplotlib.figure", extra="plots")
     if plan.value_only:
         note(f"run under unit value, the only one they support: {', '.join(plan.value_only)}")
     title = source if serve is None else f"{source}, served by {serve}"
-    if item_features is None:
-        ratings = read(source, reading)
-    else:
-        plan.check_item_features()
-        ratings = GivenFeatures(item_features, source).join(lambda: read(source, reading))
-        title = f"{title} with item features {item_features}"
+    ratings, title = _with_inputs(plan, source, reading, title, item_features, public_ratings)
     try:
         with cells_bar("runs") as cells:
             comparison = run_comparison(
@@ -137,6 +157,38 @@ def compare(
     say(as_text(comparison))
     say(f"written to {output}: {', '.join(file.name for file in files)}")
     note(OWNER)
+
+
+def _with_inputs(
+    plan: "Plan",
+    source: str,
+    reading: "ReadingOptions",
+    title: str,
+    item_features: str | None,
+    public_ratings: str | None,
+) -> "tuple[Ratings, str]":
+    """Ratings with their public inputs, and the title of the comparison."""
+    from taciturn.data.named_features import GivenFeatures
+    from taciturn.data.public_ratings import GivenPublicRatings
+
+    given = None
+    if item_features is not None:
+        plan.check_item_features()
+    if public_ratings is not None:
+        plan.check_public_ratings()
+        given = GivenPublicRatings(public_ratings)
+    elif plan.same_users:
+        raise InvalidParameter("--same-users needs --public-ratings SOURCE")
+    if item_features is None:
+        ratings = read(source, reading)
+    else:
+        ratings = GivenFeatures(item_features, source).join(lambda: read(source, reading))
+        title = f"{title} with item features {item_features}"
+    if given is not None:
+        ratings = given.join(ratings, licence=note)
+        title = f"{title} with public ratings {public_ratings}"
+        note(SHARED if plan.same_users else UNRELATED)
+    return ratings, title
 
 
 def _numbers(text: str) -> tuple[float, ...]:

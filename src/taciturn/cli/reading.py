@@ -32,6 +32,16 @@ ItemFeaturesOption = Annotated[
     ),
 ]
 
+PublicRatingsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SOURCE",
+        help="Public ratings of the same items, to which als shrinks: a file on the scale of the "
+        "ratings, or a named dataset such as ml-latest-small. They must be published already. A "
+        "user who is in both is not protected in the public ones. Default: none.",
+    ),
+]
+
 
 def reading_options(
     scale: Annotated[

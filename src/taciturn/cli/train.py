@@ -12,7 +12,13 @@ from taciturn.cli.config import ConfigOption, ShowConfigOption, configuration
 from taciturn.cli.console import emit_json, note, personalisation, say, table, warn
 from taciturn.cli.options import Delta, Json, Threads, count_option, number_option, with_options
 from taciturn.cli.progress import duration, iterations_bar
-from taciturn.cli.reading import ItemFeaturesOption, Source, read, reading_options
+from taciturn.cli.reading import (
+    ItemFeaturesOption,
+    PublicRatingsOption,
+    Source,
+    read,
+    reading_options,
+)
 from taciturn.cli.solvers import model_options
 
 if TYPE_CHECKING:
@@ -260,6 +266,7 @@ def train(
     ] = False,
     lists: "IdLists",
     item_features: ItemFeaturesOption = None,
+    public_ratings: PublicRatingsOption = None,
     pattern_is_public: Annotated[
         bool,
         typer.Option(
@@ -274,6 +281,7 @@ def train(
 ) -> None:
     """Train on ratings within a privacy budget and write a release."""
     from taciturn.data.named_features import GivenFeatures
+    from taciturn.data.public_ratings import GivenPublicRatings
     from taciturn.training.job import Job
 
     if outputs is not None:
@@ -284,6 +292,7 @@ def train(
         trained=trained,
         lists=lists,
         features=None if item_features is None else GivenFeatures(item_features, source),
+        public=None if public_ratings is None else GivenPublicRatings(public_ratings),
         outputs=outputs,
         holdout=holdout,
         seed=seed,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 if TYPE_CHECKING:
     from taciturn.data.item_features import ItemFeatures
     from taciturn.data.options import ReadingKeywords, ReadingOptions
-    from taciturn.data.ratings import Ratings
+    from taciturn.data.ratings import PublicRatings, Ratings
     from taciturn.scale import Scale
 
 
@@ -103,3 +103,34 @@ def load_item_features(source: object, *, columns: "Sequence[str] | None" = None
     if isinstance(source, str) and named.is_named(source):
         return named_item_features(source, columns=columns)
     return read_item_features(source, columns=columns)
+
+
+def load_public_ratings(
+    source: object,
+    *,
+    scale: "Scale | str | None" = None,
+    columns: dict[str, str] | str | None = None,
+    progress: Callable[[int, int | None], None] = lambda done, total: None,
+    **options: "Unpack[ReadingKeywords]",
+) -> "PublicRatings":
+    """Load public ratings, for `with_public_ratings`: a dataset that anyone may have.
+
+    No guarantee covers them. A user of the private ratings whose ratings are also in the public
+    dataset is not protected there.
+
+    Parameters
+    ----------
+    source
+        Named set, such as ml-latest-small; a Parquet or text file; or a table of pandas, polars or
+        Arrow.
+    scale
+        Declared scale, which must nearly agree with that of the private ratings. Only a named set
+        has its own.
+    columns, progress, options
+        As for `load`.
+    """
+    from taciturn.data.options import ReadingOptions
+    from taciturn.data.public_ratings import read_public_ratings
+
+    reading = ReadingOptions.of(scale=scale, columns=columns, **options)
+    return read_public_ratings(source, reading, progress=progress)

@@ -132,6 +132,7 @@ def _extended(
         timestamps=times,
         preparation=preparation,
         item_features=features,
+        public_ratings=ratings.public_ratings,
     )
 
 

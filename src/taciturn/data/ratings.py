@@ -5,8 +5,9 @@ import it.
 """
 
 import hashlib
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -21,7 +22,7 @@ from taciturn._internal.arrays import checked
 from taciturn._internal.forks import check_fork
 from taciturn._internal.html import summary
 from taciturn._internal.ids import id_series, match_rows
-from taciturn.data.item_features import ItemFeatures
+from taciturn.data.item_features import ItemFeatures, plain_source
 from taciturn.data.pattern import Axis, Pattern, RatingPattern
 from taciturn.errors import InvalidParameter
 from taciturn.scale import Scale
@@ -115,6 +116,8 @@ class Ratings:
         Rules that turned raw rows into ratings.
     item_features
         Public features of items, or None; see `with_item_features`.
+    public_ratings
+        Public ratings of the same items, or None; see `with_public_ratings`.
     """
 
     user_ids: pl.Series
@@ -125,6 +128,7 @@ class Ratings:
     timestamps: npt.NDArray[np.int64] | None = None
     preparation: Preparation = Preparation()
     item_features: ItemFeatures | None = None
+    public_ratings: "PublicRatings | None" = None
 
     def __post_init__(self) -> None:
         hint = "build ratings with taciturn.load"
@@ -137,6 +141,8 @@ class Ratings:
             checked("timestamps", self.timestamps, "i")
         if self.item_features is not None:
             validate.instance("item_features", self.item_features, ItemFeatures, hint)
+        if self.public_ratings is not None:
+            validate.instance("public_ratings", self.public_ratings, PublicRatings, hint)
         if self.by_user.starts.size != len(self.user_ids) + 1:
             raise InvalidParameter("by_user must have one row for each user")
         object.__setattr__(self, "by_item", self.by_user.transposed(len(self.item_ids)))
@@ -225,15 +231,8 @@ class Ratings:
         by_user = Csr(
             selected[self.by_user.starts], self.by_user.columns[keep], self.by_user.codes[keep]
         )
-        return Ratings(
-            user_ids=self.user_ids,
-            item_ids=self.item_ids,
-            scale=self.scale,
-            by_user=by_user,
-            timestamps=None if self.timestamps is None else self.timestamps[keep],
-            preparation=self.preparation,
-            item_features=self.item_features,
-        )
+        times = None if self.timestamps is None else self.timestamps[keep]
+        return replace(self, by_user=by_user, timestamps=times)
 
     def replaced(self, places: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> "Ratings":
         """The same pairs with new values at some positions in the order of `by_user`."""
@@ -246,26 +245,19 @@ class Ratings:
         codes[places], outside = self.scale.encode(np.asarray(values, dtype=np.float64))
         if outside.any():
             raise InvalidParameter(f"ratings must lie on the scale {self.scale}")
-        return Ratings(
-            user_ids=self.user_ids,
-            item_ids=self.item_ids,
-            scale=self.scale,
-            by_user=Csr(self.by_user.starts, self.by_user.columns, codes),
-            timestamps=self.timestamps,
-            preparation=self.preparation,
-            item_features=self.item_features,
-        )
+        return replace(self, by_user=Csr(self.by_user.starts, self.by_user.columns, codes))
 
     def digest(self) -> str:
         """SHA-256 digest of everything but timestamps. Private: it can confirm a guess."""
-        features = self.item_features
-        extra = b"" if features is None else features.fingerprint()
+        inputs = (self.item_features, self.public_ratings)
+        extra = b"".join(b"" if each is None else each.fingerprint() for each in inputs)
         return self._hashed(self.by_user.columns, self.item_ids, extra)
 
     def pairs_digest(self) -> str:
-        """SHA-256 digest without unrated items and item features. Private, as `digest`.
+        """SHA-256 digest without unrated items and public inputs. Private, as `digest`.
 
-        The same for ratings with and without item features, whose splits are the same too.
+        The same for ratings with and without item features or public ratings, whose splits are the
+        same too.
         """
         is_rated = np.diff(self.by_item.starts) > 0
         places = np.cumsum(is_rated, dtype=np.int32) - np.int32(1)
@@ -305,6 +297,38 @@ class Ratings:
         if self.timestamps is not None:
             columns["timestamp"] = pl.Series(self.timestamps)
         return pl.DataFrame(columns)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PublicRatings:
+    """Ratings that are public, of items that private ratings share; see `load_public_ratings`.
+
+    Attributes
+    ----------
+    ratings
+        The ratings, with ids of their own.
+    source
+        Name of the source for the certificate: a file name without its folder, or a named set.
+    digest
+        SHA-256 of the bytes of the source, before any item was matched.
+    """
+
+    ratings: Ratings
+    source: str
+    digest: str
+
+    def __post_init__(self) -> None:
+        check_ratings(self.ratings)
+        if not (isinstance(self.digest, str) and re.fullmatch("[0-9a-f]{64}", self.digest)):
+            raise InvalidParameter("digest must be 64 hexadecimal digits, such as a SHA-256")
+        object.__setattr__(self, "source", plain_source(self.source))
+
+    def __repr__(self) -> str:
+        return f"PublicRatings(source={self.source!r}, ratings={len(self.ratings)})"
+
+    def fingerprint(self) -> bytes:
+        """SHA-256 of the source and of the ratings, which also depend on how they were read."""
+        return hashlib.sha256((self.digest + self.ratings.digest()).encode()).digest()
 
 
 def check_ratings(ratings: object, name: str = "ratings") -> None:

@@ -69,8 +69,9 @@ class EarlierRuns:
     ----------
     name
         Name of the document in messages.
-    source, delta, holdout
-        Name of its ratings, its δ, and the fraction of ratings that it held out.
+    source, delta, holdout, same_users
+        Name of its ratings, its δ, the fraction of ratings that it held out, and whether it left
+        out users of public ratings.
     digest
         Digest of its ratings; None if it was written before digests were.
     errors
@@ -83,6 +84,7 @@ class EarlierRuns:
     holdout: float
     digest: str | None
     errors: Mapping[Cell, float]
+    same_users: bool = False
 
     @classmethod
     def read(cls, path: Path) -> "EarlierRuns":
@@ -101,6 +103,7 @@ class EarlierRuns:
                 holdout=_number(document["holdout"]),
                 digest=_text(document["ratings_digest"]) if "ratings_digest" in document else None,
                 errors=dict(runs),
+                same_users=bool(document.get("same_users")),
             )
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             raise InvalidDocument(
@@ -122,6 +125,11 @@ class EarlierRuns:
                     f"{self.name} was made with {option(name)} {earlier}, not {own}; pass the "
                     "value of the earlier run"
                 )
+        if self.same_users != plan.same_users:
+            raise InvalidParameter(
+                f"{self.name} was made {'with' if self.same_users else 'without'} "
+                f"{option('same_users', True)}; do the same in this run"
+            )
         if self.digest is not None and self.digest != digest:
             raise InvalidParameter(
                 f"{self.name} is of other ratings; pass the ratings and reading options of the "

@@ -16,17 +16,21 @@ from typing import Any
 from taciturn._internal import validate
 from taciturn._internal.cell_cache import COMPARISON, CellCache
 from taciturn._internal.progress import as_report
+from taciturn._internal.spelling import option
 from taciturn._version import __version__
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.units import Unit
+from taciturn.data.public_ratings import without_users_of
 from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.against import EarlierRuns, Pairing
 from taciturn.evaluate.bands import BandMetric
 from taciturn.evaluate.metrics import Accuracy, accuracy
-from taciturn.evaluate.plan import Cell, Plan
+from taciturn.evaluate.plan import PUBLIC, Cell, Plan
+from taciturn.model.factor_model import FactorModel
+from taciturn.solvers.als.public_alone import public_alone
 from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.solver import Solver
 
@@ -137,7 +141,7 @@ class Comparison:
     def _difference(self, cell: Cell) -> tuple[float, float | None] | None:
         solver, unit = self.plan.kinds[0]
         first = replace(cell, solver=solver, unit=unit, epsilon=cell.epsilon if unit else None)
-        if cell == first or (unit is not None and cell.epsilon is None):
+        if cell == first or cell.solver == PUBLIC or (unit is not None and cell.epsilon is None):
             return None
         pairs = zip(self._of(cell), self._of(first), strict=True)
         mean, error = _mean([one.rmse - two.rmse for one, two in pairs])
@@ -164,6 +168,7 @@ class Comparison:
             "seeds": list(self.plan.each_seed),
             "holdout": self.plan.holdout,
             "serve": self.plan.serve,
+            "same_users": self.plan.same_users,
             "units": {unit: unit.facts.protects for unit in self.plan.units_run},
             "compared_with": self.plan.kinds[0][0],
             "compared_with_unit": self.plan.kinds[0][1],
@@ -221,7 +226,7 @@ def run_comparison(
         report(done + number, len(found), number / len(missing))
         _logger.info("run %d of %d: %s", done + number + 1, len(found), _described(cell))
         if split is None or split[0] != cell.seed:
-            split = (cell.seed, *random_split(ratings, plan.holdout, cell.seed))
+            split = (cell.seed, *_split(ratings, plan, cell.seed))
         fit, status = _fit(cell, plan, split[1], threads)
         measured = accuracy(fit, split[1], split[2], threads)
         if cache is not None:
@@ -237,6 +242,19 @@ def run_comparison(
         ratings_digest=pairs,
         earlier=earlier,
     )
+
+
+def _split(ratings: Ratings, plan: Plan, seed: int) -> tuple[Ratings, Ratings]:
+    """Ratings to train on and to test on; users who are also public may be left out of the test."""
+    train, test = random_split(ratings, plan.holdout, seed)
+    if plan.same_users and ratings.public_ratings is not None:
+        test = test.select(without_users_of(test, ratings.public_ratings))
+        if len(test) == 0:
+            raise InvalidParameter(
+                "all held-out ratings are of users of the public ratings; leave out "
+                f"{option('same_users', True)}"
+            )
+    return train, test
 
 
 def _earlier(given: Comparison | Path | str) -> EarlierRuns:
@@ -264,15 +282,20 @@ def _reported(
 
 def _configured(cell: Cell, plan: Plan) -> tuple[Solver, Budget | None]:
     """Solver and budget of a cell, which spends exactly its ε."""
-    solver: Solver = plan.make_solver(cell.solver, cell.unit)
-    if cell.epsilon is None:
+    name = "als" if cell.solver == PUBLIC else cell.solver
+    solver: Solver = plan.make_solver(name, cell.unit)
+    if not cell.epsilon:
         return solver, None
     return solver.spending(Budget.from_epsilon(cell.epsilon, plan.delta))
 
 
-def _fit(cell: Cell, plan: Plan, train: Ratings, threads: int | None) -> tuple[Fit, str]:
+def _fit(
+    cell: Cell, plan: Plan, train: Ratings, threads: int | None
+) -> tuple[Fit | FactorModel, str]:
     """Fit of a cell, and the status that follows from its ledger."""
     solver, budget = _configured(cell, plan)
+    if cell.solver == PUBLIC:
+        return public_alone(train, solver, threads), PUBLIC
     fit = solver.fit(train, budget, Session(seed=cell.seed, threads=threads))
     certificate = Certificate.from_ledger(fit.ledger, plan.delta)
     spent = math.inf if certificate.epsilon is None else certificate.epsilon
@@ -290,6 +313,7 @@ def _facts(cell: Cell, plan: Plan, digest: str) -> dict[str, Any]:
         "settings": _configured(cell, plan)[0].settings,
         "delta": plan.delta,
         "holdout": plan.holdout,
+        "same_users": plan.same_users,
     }
 
 

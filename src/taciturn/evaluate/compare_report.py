@@ -169,6 +169,10 @@ def draw_comparison(comparison: Comparison) -> Any:
             capsize=3,
             label=label,
         )
+    for colour, (name, unit) in zip(_cycle()[::-1], comparison.plan.public_kinds, strict=False):
+        means = [s.means["rmse"] for s in summaries if (s.solver, s.unit) == (name, unit)]
+        label = "public ratings alone" + (f", unit {unit}" if has_units else "")
+        panel.axhline(means[0], color=colour, linestyle="-.", label=label)
     ticks = sorted(comparison.plan.epsilons)
     panel.set_xscale("log")
     panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -15,6 +15,9 @@ from taciturn.solvers.contract import Session
 DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
 EPSILONS = (0.5, 1.0, 2.0)
 
+PUBLIC = "public"
+"""Name of the row of the public ratings alone, in the place of a solver."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -36,6 +39,12 @@ class Plan:
     serve
         How users are served by solvers with this setting, such as `fold-in`. Default: as the solver
         does for its unit.
+    has_public
+        Whether to add, for each unit of `als`, a row `public` of the public ratings alone. Nothing
+        of the private ratings is released there, so its ε is 0.
+    same_users
+        Whether equal user ids in the ratings and in public ratings mean one person, whose held-out
+        ratings are then left out. Default: ids are unrelated, and nothing is left out.
     """
 
     solvers: tuple[str, ...] = DEFAULT
@@ -46,6 +55,8 @@ class Plan:
     first_seed: int = 0
     holdout: float = 0.1
     serve: str | None = None
+    has_public: bool = False
+    same_users: bool = False
 
     def __post_init__(self) -> None:
         for name, hint in (
@@ -103,6 +114,21 @@ class Plan:
                 f"add als to {option('solvers')}"
             )
 
+    def check_public_ratings(self) -> None:
+        """Raise unless one of the solvers uses public ratings."""
+        if not any(InputKind.PUBLIC_RATINGS in CATALOG[name].inputs for name in self.solvers):
+            raise InvalidParameter(
+                f"none of the solvers uses public ratings; leave out {option('public_ratings')}, "
+                f"or add als to {option('solvers')}"
+            )
+
+    @property
+    def public_kinds(self) -> list[tuple[str, Unit | None]]:
+        """Rows of the public ratings alone: one for each unit of a solver that uses them."""
+        users = [name for name in self.solvers if InputKind.PUBLIC_RATINGS in CATALOG[name].inputs]
+        units = [unit for name, unit in self.kinds if name in users] if self.has_public else []
+        return [(PUBLIC, unit) for unit in dict.fromkeys(units)]
+
     @property
     def each_seed(self) -> range:
         """The seeds."""
@@ -141,9 +167,14 @@ class Plan:
         return [
             Cell(solver=name, unit=unit, epsilon=epsilon, seed=seed)
             for seed in self.each_seed
-            for name, unit in self.kinds
-            for epsilon in (sorted(self.epsilons) if unit else [None])
+            for name, unit in [*self.kinds, *self.public_kinds]
+            for epsilon in self._epsilons_of(name, unit)
         ]
+
+    def _epsilons_of(self, name: str, unit: Unit | None) -> list[float | None]:
+        if name == PUBLIC:
+            return [0.0]
+        return [*sorted(self.epsilons)] if unit else [None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ from taciturn.queries.values import ValueView
 from taciturn.queries.weighted_sums import WeightedSums
 from taciturn.scale import Scale
 from taciturn.solvers.als.fold_in import UserPrior
+from taciturn.solvers.als.public_items import PublicItems
 from taciturn.solvers.als.rating import RatingAlgorithm
 from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.contract import WHOLE, Algorithm, PostProcess, PublicFacts, QueryStep, Seeds
@@ -126,6 +127,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
         self, facts: PublicFacts, budget: Budget | None, regularization: float = 1.0
     ) -> None:
         self.budget, self._facts, self._regularization = budget, facts, regularization
+        self._public = PublicItems.of(facts)
         grid, features = ValueGrid.for_scale(facts.scale.low, facts.scale.high), FeatureGrid()
         self._specs = tuple(
             WeightedSums(
@@ -204,11 +206,15 @@ class BiasAlgorithm(Algorithm[BiasState]):
             self._regularization * (residual + scale**2 / np.maximum(count, 1)) / prior
             for count, scale in zip(counts, noise, strict=True)
         ]
-        biases = [np.zeros(count.size) for count in counts]
+        centres = [np.zeros(count.size) for count in counts]
+        if self._public is not None:
+            centres[0] = self._public.biases
+        biases = [centre.copy() for centre in centres]
         for number in range(2 * _ROUNDS):
             own, other = number % 2, 1 - number % 2
             explained = counts[own] * mean + patterns[own] @ biases[other]
-            biases[own] = (sums[own] - explained) / (counts[own] + added[own])
+            weighted = sums[own] - explained + added[own] * centres[own]
+            biases[own] = weighted / (counts[own] + added[own])
         return replace(state, mean=mean, items=biases[0], users=biases[1])
 
     def _variances(self) -> tuple[float, float]:

@@ -130,7 +130,7 @@ CATALOG: dict[str, Entry] = {
         ledgers={Unit.VALUE: _VALUE_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
         pattern_setting="pattern_features",
         ledger_of_biases=_BIAS_LEDGER,
-        inputs=frozenset({InputKind.ITEM_FEATURES}),
+        inputs=frozenset({InputKind.ITEM_FEATURES, InputKind.PUBLIC_RATINGS}),
     ),
     "gradient": Entry(
         home="gradient:GradientSolver",

@@ -24,7 +24,7 @@ from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit, UnitName
 from taciturn.data.item_features import ItemFeatures
 from taciturn.data.pattern import RatingPattern
-from taciturn.data.ratings import Ratings
+from taciturn.data.ratings import PublicRatings, Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.noise import NoiseSource
 from taciturn.mechanisms.query import BoundedQuery, Released
@@ -129,6 +129,8 @@ class PublicFacts:
         Rating pattern; None unless the unit is `value`.
     features_source
         Public item features as they were loaded, by their own ids; None without features.
+    public_ratings
+        Public ratings with ids of their own; None without any.
     """
 
     scale: Scale
@@ -136,6 +138,7 @@ class PublicFacts:
     listed_users: pl.Series | None = None
     public_pattern: RatingPattern | None = None
     features_source: ItemFeatures | None = None
+    public_ratings: PublicRatings | None = None
 
     @classmethod
     def of(cls, ratings: Ratings, unit: UnitName) -> "PublicFacts":
@@ -146,6 +149,7 @@ class PublicFacts:
             listed_users=None if unit is Unit.USER else ratings.user_ids,
             public_pattern=ratings.pattern if unit is Unit.VALUE else None,
             features_source=ratings.item_features,
+            public_ratings=ratings.public_ratings,
         )
 
     @property

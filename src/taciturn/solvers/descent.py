@@ -94,6 +94,7 @@ class DescentSteps:
         curvature: Rows,
         weight: float = 1.0,
         centre: Rows | None = None,
+        precision: Vector | None = None,
     ) -> Rows:
         """Rows after one step against a noisy gradient.
 
@@ -111,6 +112,8 @@ class DescentSteps:
             Mean weight of a rating.
         centre
             Prior mean of the rows. Default: zero.
+        precision
+            Multiplier of the regularization of each row. Default: one.
         """
         # In coordinates in which the prior covariance is the identity.
         whitened = self.priors[:, None] * curvature * self.priors
@@ -119,6 +122,8 @@ class DescentSteps:
         bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
         variance = noise**2 * (transform**2).sum(axis=0) / self.releases_averaged
         added = self._regularization(weight, variance, bend)
+        if precision is not None:
+            added *= precision[:, None]
         inside = self._whitened(rows) @ axes
         off = inside
         if centre is not None:

@@ -154,7 +154,7 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
         pattern = self._facts.pattern
         return {axis: pattern.along(axis).counts for axis in Axis}
 
-    def _centre(self, axis: Axis, rows: Rows, counts: npt.NDArray[Any]) -> Rows | None:
+    def _centre(self, axis: Axis, rows: Rows, counts: npt.NDArray[Any], unit: float) -> Rows | None:
         """Prior mean of the rows of an axis; None if it is zero."""
         return None
 
@@ -180,7 +180,7 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
                 noise=scale / unit,
                 counts=counts[axis],
                 curvature=(others * (weights * shrink)[:, None]).T @ others,
-                centre=self._centre(axis, rows[axis], counts[axis]),
+                centre=self._centre(axis, rows[axis], counts[axis], unit),
             )
         users, items = after[Axis.USERS], after[Axis.ITEMS]
         if number < steps.averaged_from:

@@ -34,3 +34,18 @@ def item_features_input(ratings: Ratings) -> tuple[PublicInput, ...]:
             columns=len(features.columns),
         ),
     )
+
+
+def public_ratings_input(ratings: Ratings) -> tuple[PublicInput, ...]:
+    """Public ratings beside the ratings as a ledger names them; empty without any."""
+    public = ratings.public_ratings
+    if public is None:
+        return ()
+    return (
+        PublicInput(
+            kind=InputKind.PUBLIC_RATINGS,
+            name=public.source,
+            sha256=public.digest,
+            ratings=len(public.ratings),
+        ),
+    )

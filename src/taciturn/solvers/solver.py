@@ -28,7 +28,11 @@ from taciturn.solvers.contract import (
     Session,
 )
 from taciturn.solvers.loop import Training, planned_events
-from taciturn.solvers.public_inputs import ids_from_ratings, item_features_input
+from taciturn.solvers.public_inputs import (
+    ids_from_ratings,
+    item_features_input,
+    public_ratings_input,
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -56,6 +60,8 @@ class Solver(ABC):
         Whether sensitivities depend on clipping thresholds instead of the range of the scale.
     uses_item_features
         Whether it uses public item features; if not, it ignores those of the ratings.
+    uses_public_ratings
+        Whether it uses public ratings; if not, it ignores those of the ratings.
     claim
         Derivation of its claim, if it is not the accounting of the certificate.
     unit
@@ -68,6 +74,7 @@ class Solver(ABC):
     has_private_items: ClassVar[bool] = False
     clips_residuals: ClassVar[bool] = False
     uses_item_features: ClassVar[bool] = False
+    uses_public_ratings: ClassVar[bool] = False
     claim: ClassVar[str] = ""
 
     unit: UnitName = Unit.VALUE
@@ -181,16 +188,21 @@ class Solver(ABC):
 
     def public_inputs(self, ratings: Ratings) -> tuple[PublicInput, ...]:
         """Public inputs beside the ratings that a training uses, as its ledger names them."""
-        return item_features_input(ratings) if self.uses_item_features else ()
+        features = item_features_input(ratings) if self.uses_item_features else ()
+        return features + (public_ratings_input(ratings) if self.uses_public_ratings else ())
 
     def plan(self, ratings: Ratings, budget: Budget | None = None) -> list[Event]:
         """Events that `fit` would record. Reads public facts only; see `planned_events`."""
         return planned_events(self.algorithm_for(ratings, budget))
 
     def public_facts(self, ratings: Ratings) -> PublicFacts:
-        """Public facts that an algorithm gets: with item features only if the solver uses them."""
+        """Public facts that an algorithm gets: only the public inputs that the solver uses."""
         facts = PublicFacts.of(ratings, self.unit)
-        return facts if self.uses_item_features else replace(facts, features_source=None)
+        return replace(
+            facts,
+            features_source=facts.features_source if self.uses_item_features else None,
+            public_ratings=facts.public_ratings if self.uses_public_ratings else None,
+        )
 
     def algorithm_for(self, ratings: Ratings, budget: Budget | None = None) -> Algorithm[Any]:
         """Algorithm that `fit` would run. Reads public facts only."""

@@ -14,6 +14,7 @@ from taciturn.data import load_source
 from taciturn.data.id_lists import IdLists
 from taciturn.data.named_features import GivenFeatures
 from taciturn.data.options import ReadingOptions
+from taciturn.data.public_ratings import GivenPublicRatings
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.size import size_for_factors
@@ -111,6 +112,8 @@ class Job:
         Public id lists. Default: the users and items in the ratings.
     features
         Public item features, for a solver that uses them. Default: none.
+    public
+        Public ratings of the same items, for a solver that uses them. Default: none.
     outputs
         Paths of the release and the private files; not needed for a preview.
     holdout, seed, threads, pattern_is_public
@@ -122,6 +125,7 @@ class Job:
     trained: Budgeted
     lists: IdLists = field(default_factory=IdLists)
     features: GivenFeatures | None = None
+    public: GivenPublicRatings | None = None
     outputs: Outputs | None = None
     holdout: float | None = None
     seed: int = 0
@@ -141,6 +145,11 @@ class Job:
             raise InvalidParameter(
                 f"{self.trained.solver.name} does not use item features; leave out "
                 "--item-features, or use --solver als"
+            )
+        if self.public is not None and not self.trained.solver.uses_public_ratings:
+            raise InvalidParameter(
+                f"{self.trained.solver.name} does not use public ratings; leave out "
+                "--public-ratings, or use --solver als"
             )
 
     @property
@@ -219,6 +228,8 @@ class Job:
             return self.lists.extend(read(self.source, self.reading))
 
         ratings = listed() if self.features is None else self.features.join(listed)
+        if self.public is not None:
+            ratings = self.public.join(ratings, licence=note)
         for sentence in ratings.preparation.notes():
             note(sentence)
         # Under unit user the number of users is private, and this remark is owner-only.
@@ -253,9 +264,19 @@ class Job:
                 f"the item features in {ratings.item_features.source} and the items listed there "
                 "are treated as public: no rating may affect them"
             )
+        if ratings.public_ratings is not None:
+            note(
+                f"the ratings in {ratings.public_ratings.source} are treated as public: a user who "
+                "is also in them is not protected there"
+            )
 
     def _say_size(self, ratings: Ratings, note: Say) -> None:
-        """State the size from which factors help, from public facts."""
+        """State the size from which factors help, from public facts.
+
+        Public ratings may bring factors to data of any size.
+        """
+        if ratings.public_ratings is not None:
+            return
         solver, budget = self.trained.solver, self.trained.budget
         if isinstance(solver, AlsSolver) and solver.factors is None and budget is not None:
             unit = Unit(solver.unit)

@@ -3,6 +3,7 @@
 from taciturn._internal import memory
 from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
+from taciturn.solvers.als.public_model import most_factors
 from taciturn.solvers.solver import Solver
 
 _BASE = 48 * 2**20
@@ -20,6 +21,10 @@ _TABLES = 4
 _KEPT = 10
 """The same for `als` under unit `value`, which keeps the noisy sums of all rounds."""
 
+_SQUARES, _PER_PUBLIC = 4, 48
+"""Number of tables of squares of public rows in memory at a time, and bytes for each public rating:
+its value and its place, along both axes."""
+
 
 def estimated_memory(ratings: Ratings, solver: Solver) -> int:
     """Bytes that training needs beyond the ratings and the process as it is now.
@@ -34,7 +39,16 @@ def estimated_memory(ratings: Ratings, solver: Solver) -> int:
         width += len(ratings.item_features.columns)
     tables = 8 * width * sum(ratings.shape) * (_KEPT if keeps_sums else _TABLES)
     entries = _PER_RATING * len(ratings) * (2 if keeps_sums else 1)
-    return _BASE + tables + entries
+    return _BASE + tables + entries + _public_memory(ratings, solver)
+
+
+def _public_memory(ratings: Ratings, solver: Solver) -> int:
+    """Bytes of the model of public ratings: squares of rows, a few at a time, and the ratings."""
+    if not solver.uses_public_ratings or ratings.public_ratings is None:
+        return 0
+    public = ratings.public_ratings.ratings
+    width = 2 + most_factors(len(public))
+    return _SQUARES * 8 * width**2 * sum(public.shape) + _PER_PUBLIC * len(public)
 
 
 def check_memory(ratings: Ratings, solver: Solver) -> None:

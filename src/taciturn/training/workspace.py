@@ -89,12 +89,13 @@ def make_binding(
     known = targets.known
     names = () if known is None else (same_ids(known, ratings.user_ids), known[PSEUDONYM])
     features = ratings.item_features if solver.uses_item_features else None
+    public = ratings.public_ratings if solver.uses_public_ratings else None
     arrays = (ratings.by_user.starts, ratings.by_user.columns, ratings.by_user.codes)
     return [
         json.dumps(configuration, sort_keys=True).encode(),
         *(_id_bytes(ids) for ids in (ratings.user_ids, ratings.item_ids, *names)),
         *(array.data for array in arrays),
-        *(() if features is None else (features.fingerprint(),)),
+        *(each.fingerprint() for each in (features, public) if each is not None),
     ]
 
 

@@ -13,12 +13,14 @@ import numpy.typing as npt
 
 from taciturn._internal.ridge import solve_rows
 from taciturn._internal.spelling import option
+from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import Released
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior, Profiles
 from taciturn.queries.executor import RatingQuery
+from taciturn.solvers.als.public_items import PublicItems
 from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, Seeds, State
 from taciturn.solvers.entry import OWN_PROFILES
 
@@ -33,6 +35,10 @@ residual variance."""
 
 _SMALLEST = 1e-6
 """Minimum variance of a coefficient, relative to the residual variance."""
+
+_PUBLIC_DEVIATION = 0.5
+"""Prior standard deviation of users' public factors under unit `value`, relative to that in public
+ratings. Trained factors explain the rest."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,12 +86,14 @@ class UserPrior:
         )
 
 
-def with_prior(model: FactorModel, prior: UserPrior, features: Rows) -> FactorModel:
+def with_prior(
+    model: FactorModel, prior: UserPrior, features: Rows, further: Rows | None = None
+) -> FactorModel:
     """Model without users, in coordinates in which a user's factors have variance 1.
 
     Public item features (items × p, p may be 0) become further factors of the items. Users have
     coefficients for them at serving only: in training they would be noised, which costs more than
-    they gain.
+    they gain. `further` are public factors of the items, for which users have variance 1.
 
     With a user's factors θ = m + A z and A Aᵀ their covariance, the prediction b + ⟨x, θ⟩ is
     (b + ⟨x, m⟩) + ⟨Aᵀx, z⟩, so the prior of z needs neither a mean nor a covariance. The cosine of
@@ -101,6 +109,8 @@ def with_prior(model: FactorModel, prior: UserPrior, features: Rows) -> FactorMo
             features * np.sqrt(explained),
         ]
     )
+    if further is not None:
+        rows = np.hstack([rows, further])
     return replace(
         model,
         mean=float(model.mean + prior.mean[0]),
@@ -169,7 +179,11 @@ class FoldInAlgorithm(Algorithm[State]):
         self.unit, self.budget, self.schedule = inner.unit, inner.budget, inner.schedule
         self.published_pattern, self.served_exactly = inner.published_pattern, OWN_PROFILES
         self._inner, self._user_prior, self._threads = inner, user_prior, threads
-        self._features = facts.item_features
+        self._features, public = facts.item_features, PublicItems.of(facts)
+        self._further: Rows | None = None
+        if public is not None and self.unit is Unit.VALUE:
+            # Under `rating`, the trained factors begin with them.
+            self._further = _PUBLIC_DEVIATION * public.rows[:, 1:]
 
     def initial_state(self, seeds: Seeds) -> State:
         """State before the first step."""
@@ -185,7 +199,8 @@ class FoldInAlgorithm(Algorithm[State]):
 
     def model(self, state: State) -> FactorModel:
         """Released model: items, and the prior with which users fold in."""
-        return with_prior(self._inner.model(state), self._user_prior(state), self._features)
+        model, prior = self._inner.model(state), self._user_prior(state)
+        return with_prior(model, prior, self._features, self._further)
 
     def owner_only(self, state: State, ratings: Ratings) -> OwnerOnly:
         """Profile of every user: an exact function of that user's ratings."""

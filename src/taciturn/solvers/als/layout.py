@@ -13,6 +13,7 @@ from taciturn.data.pattern import Axis, Pattern
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.model import assumptions
 from taciturn.solvers.als.pattern_features import compute_pattern_features
+from taciturn.solvers.als.public_items import PublicItems
 from taciturn.solvers.als.value_state import AxisState, Rows, Used, ValueState
 from taciturn.solvers.contract import PublicFacts, Seeds
 from taciturn.solvers.descent import rating_scale_factor
@@ -56,8 +57,11 @@ class Layout:
             most = min(_REGRESSORS, max(_COLUMNS, min(users, items) // 50))
             both[Axis.USERS], both[Axis.ITEMS] = compute_pattern_features(pattern, most)
         self.pattern_features = {axis: found[:, :_COLUMNS] for axis, found in both.items()}
-        # Prior means of rows depend on features of the rating pattern and public item features.
-        both[Axis.ITEMS] = np.column_stack([both[Axis.ITEMS], facts.item_features])
+        # Prior means of rows depend on features of the rating pattern and on public inputs.
+        of_items, public = [both[Axis.ITEMS], facts.item_features], PublicItems.of(facts)
+        if public is not None:
+            of_items.append(public.regressors)
+        both[Axis.ITEMS] = np.column_stack(of_items)
         self.regressors = {
             axis: np.column_stack([np.ones(len(found)), found]) for axis, found in both.items()
         }

@@ -23,6 +23,7 @@ from taciturn.queries.prediction_errors import PredictionErrorSums, error_querie
 from taciturn.queries.totals import RatingTotals
 from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
 from taciturn.solvers.als.fold_in import UserPrior
+from taciturn.solvers.als.public_items import PublicItems
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
@@ -92,8 +93,9 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         self, facts: PublicFacts, budget: Budget, factors: int | None, iterations: int | None
     ) -> None:
         self.budget = budget
+        self._public = PublicItems.of(facts)
         if factors is None and most_factors(facts.shape, budget) == 0:
-            factors = 0
+            factors = 0 if self._public is None else self._public.factors
         steps = _descent_steps(budget, factors, iterations)
         self._share = _gradient_share(steps)
         ratio = budget.mu * math.sqrt(self._share)
@@ -126,6 +128,8 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
     def initial_state(self, seeds: Seeds) -> RatingState:
         """Profiles drawn from their prior; independent of the ratings."""
         start = self._start(seeds)
+        if self._public is not None:
+            start = self._public.begun(start, self._steps, self._unit)
         return RatingState(
             **vars(start),
             user_counts=np.zeros(self._facts.users),
@@ -181,11 +185,18 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         after = replace(
             state, user_counts=users, item_counts=items, total=count, mean=mean, rating_unit=unit
         )
-        if not self._is_rank_free:
-            return after
-        width = 1 + rank_of(_product_weight(self._steps, users, items, self._errors.noise), RANKS)
+        factors = self._steps.factors
+        if self._is_rank_free:
+            weight = _product_weight(self._steps, users, items, self._errors.noise)
+            factors = rank_of(weight, RANKS)
+        if self._public is not None:
+            if self._is_rank_free:
+                factors = min(max(factors, self._public.factors), self._steps.factors)
+            return self._public.begun(after, replace(self._steps, factors=factors), unit)
         rows = ("users", "items", "user_sums", "item_sums")
-        return replace(after, **{name: getattr(after, name)[:, :width].copy() for name in rows})
+        return replace(
+            after, **{name: getattr(after, name)[:, : 1 + factors].copy() for name in rows}
+        )
 
     def user_prior(self, state: RatingState) -> UserPrior:
         """Prior of a user's profile, for folding in.
@@ -208,9 +219,14 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             covariance=found.covariance * (total / max(float(np.trace(found.covariance)), 1e-300)),
         )
 
-    def _centre(self, axis: Axis, rows: Rows, counts: Vector) -> Rows | None:
-        """Prior means of items depend on their public features; those of users are zero."""
-        if axis is Axis.USERS or not self._item_features.shape[1]:
+    def _centre(self, axis: Axis, rows: Rows, counts: Vector, unit: float) -> Rows | None:
+        """Prior means of items depend on public features and ratings; those of users are zero."""
+        if axis is Axis.USERS:
+            return None
+        if self._public is not None:
+            steps = replace(self._steps, factors=rows.shape[1] - 1)
+            return self._public.means(steps, unit, rows, counts, self._item_features)
+        if not self._item_features.shape[1]:
             return None
         return prior_means(rows, counts, self._item_features)
 

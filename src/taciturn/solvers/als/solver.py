@@ -70,6 +70,7 @@ class AlsSolver(Solver):
     units: ClassVar[frozenset[Unit]] = frozenset(Unit)
     clips_residuals: ClassVar[bool] = True
     uses_item_features: ClassVar[bool] = True
+    uses_public_ratings: ClassVar[bool] = True
 
     unit: UnitName = DEFAULT_UNIT
     factors: int | None = None

@@ -31,6 +31,7 @@ from taciturn.queries.per_user import UserTotals
 from taciturn.queries.user_sums import ReleasedItems, UserSums, user_queries
 from taciturn.queries.values import ValueView
 from taciturn.solvers.als.clipped_errors import ClippedErrors
+from taciturn.solvers.als.public_items import PublicItems
 from taciturn.solvers.als.user_covariance import UserCovariance
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
@@ -140,7 +141,7 @@ class UserAlgorithm(Algorithm[UserState]):
         ratio = budget.mu * math.sqrt(self._share)
         grid = centred_grid(scale, levels_for(ratio))
         self._view = ValueView(grid=grid, axis=Axis.USERS, offset=self._middle)
-        self._features = facts.item_features
+        self._features, self._public = facts.item_features, PublicItems.of(facts)
         self._errors = ClippedErrors(
             view=self._view, clip=_CLIP, ratio=ratio, iterations=self._steps.iterations
         )
@@ -170,6 +171,8 @@ class UserAlgorithm(Algorithm[UserState]):
         items = of_items.normal(size=(self._facts.items, self._steps.factors + 1))
         items *= _FACTORS_START * self._steps.priors
         items[:, 0] = 0
+        if self._public is not None:
+            items = self._public.started(items, self._steps, self._unit)
         return UserState(
             items=items,
             item_sums=np.zeros_like(items),
@@ -217,7 +220,8 @@ class UserAlgorithm(Algorithm[UserState]):
             noise=released.noise_scales[0] / scale,
             counts=state.weights,
             curvature=products * length + expected.curvature / length,
-            centre=prior_means(state.items, state.weights, self._features),
+            centre=self._centre(state),
+            precision=None if self._public is None else self._public.precision,
             weight=self._weight(state) * _excess(state.standard_deviation),
         )
         standard_deviation = _CLIP.updated_standard_deviation(
@@ -231,6 +235,13 @@ class UserAlgorithm(Algorithm[UserState]):
         if step > steps.averaged_from:
             after = replace(after, item_sums=state.item_sums + items)
         return after
+
+    def _centre(self, state: UserState) -> Rows:
+        """Prior means of the items' rows."""
+        if self._public is None:
+            return prior_means(state.items, state.weights, self._features)
+        steps, unit = self._steps_at(state), state.rating_unit
+        return self._public.means(steps, unit, state.items, state.weights, self._features)
 
     def _assumed(self, state: UserState) -> Vector:
         """Posterior variances of a usual user's factors, as shares of their prior variances."""
@@ -257,14 +268,19 @@ class UserAlgorithm(Algorithm[UserState]):
         after = replace(
             state, weights=counts, users=users, ratings=ratings, mean=mean, rating_unit=unit
         )
-        if not self._is_rank_free:
-            return after
-        factors = _rank(
-            self._steps, after.weights, self._errors.ratio, self._weight(after), ratings
-        )
+        factors = self._steps.factors
+        if self._is_rank_free:
+            factors = _rank(
+                self._steps, after.weights, self._errors.ratio, self._weight(after), ratings
+            )
+            if self._public is not None:
+                factors = min(max(factors, self._public.factors), self._steps.factors)
+        items = after.items[:, : 1 + factors].copy()
+        if self._public is not None:
+            items = self._public.started(items, replace(self._steps, factors=factors), unit)
         return replace(
             after,
-            items=after.items[:, : 1 + factors].copy(),
+            items=items,
             item_sums=after.item_sums[:, : 1 + factors].copy(),
             covariance=UserCovariance.unknown(factors, self._features.shape[1]),
         )
