@@ -31,6 +31,8 @@ from taciturn.queries.per_user import UserTotals
 from taciturn.queries.user_sums import ReleasedItems, UserSums, user_queries
 from taciturn.queries.values import ValueView
 from taciturn.solvers.als.clipped_errors import ClippedErrors
+from taciturn.solvers.als.fold_in import solved_users
+from taciturn.solvers.als.uncertainty import UserErrors, with_item_variances
 from taciturn.solvers.als.user_covariance import UserCovariance
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
@@ -86,6 +88,8 @@ _USUAL = 2.0
 class UserState:
     """Item rows, the running sums for averaging, and the released totals of the users.
 
+    `square_sum` adds up the estimated error variances of the averaged steps.
+
     `ratings` is the number of ratings of a usual user, and `covariance` describes the mean
     posterior covariance of users' factors.
     """
@@ -99,6 +103,7 @@ class UserState:
     mean: float
     rating_unit: float
     standard_deviation: float
+    square_sum: float
 
 
 class UserAlgorithm(Algorithm[UserState]):
@@ -116,6 +121,8 @@ class UserAlgorithm(Algorithm[UserState]):
         Number of steps. Default: 24.
     threads
         Number of threads for the owner-only profiles of users.
+    has_variances
+        Whether the model includes posterior variances of items.
     """
 
     unit = Unit.USER
@@ -127,8 +134,11 @@ class UserAlgorithm(Algorithm[UserState]):
         factors: int | None,
         iterations: int | None,
         threads: int | None = None,
+        *,
+        has_variances: bool = False,
     ) -> None:
         self.budget, self._facts, self._threads = budget, facts, threads
+        self._has_variances = has_variances
         self._is_rank_free = factors is None
         self._steps = _descent_steps(factors, iterations)
         scale = facts.scale
@@ -141,6 +151,11 @@ class UserAlgorithm(Algorithm[UserState]):
         self._errors = ClippedErrors(
             view=self._view, clip=_CLIP, ratio=ratio, iterations=self._steps.iterations
         )
+        mu, most = budget.mu, max(1, self._steps.averaged_count) / self._steps.iterations
+        self._square_noise = _CLIP.multiplier**2 / (
+            _CLIP.slope * mu * math.sqrt(_SQUARE_SHARE * most)
+        )
+        self._total_noise = math.sqrt(3 / _TOTAL_SHARE) / mu
         self._totals = UserTotals(items=facts.items, view=self._view)
         self.schedule = self._planned()
 
@@ -177,6 +192,7 @@ class UserAlgorithm(Algorithm[UserState]):
             mean=0.0,
             rating_unit=self._unit,
             standard_deviation=assumptions.RATING,
+            square_sum=0.0,
         )
 
     def query(self, step: int, state: UserState) -> UserTotals | UserSums:
@@ -217,16 +233,18 @@ class UserAlgorithm(Algorithm[UserState]):
             centre=prior_means(state.items, state.weights, self._features),
             weight=self._weight(state) * (state.standard_deviation / assumptions.RESIDUAL) ** 2,
         )
+        mean_square = float(squares[0, 0]) / users / unit**2
         standard_deviation = _CLIP.updated_standard_deviation(
             state.standard_deviation,
-            float(squares[0, 0]) / users / unit**2,
+            mean_square,
             released.noise_scales[3] / users / unit**2,
         )
         after = replace(
             state, items=items, covariance=covariance, standard_deviation=standard_deviation
         )
         if step > steps.averaged_from:
-            after = replace(after, item_sums=state.item_sums + items)
+            errors = state.square_sum + _CLIP.variance(state.standard_deviation, mean_square)
+            after = replace(after, item_sums=state.item_sums + items, square_sum=errors)
         return after
 
     def _assumed(self, state: UserState) -> Vector:
@@ -307,21 +325,38 @@ class UserAlgorithm(Algorithm[UserState]):
 
     def model(self, state: UserState) -> FactorModel:
         """Released model: items, and the prior with which users fold in."""
+        return self._released(state)
+
+    def _released(self, state: UserState) -> FactorModel:
         items = self._released_items(state)
-        return FactorModel(
+        found = FactorModel(
             scale=self._facts.scale,
             mean=items.mean,
             users=None,
             items=Profiles.from_rows(self._facts.item_ids, items.whole),
             prior=self._prior(state),
         )
+        if not self._has_variances:
+            return found
+        return with_item_variances(
+            found,
+            self._steps_at(state),
+            state.weights,
+            UserErrors(
+                square=state.square_sum / max(1, self._steps.averaged_count),
+                square_noise=self._square_noise / state.users,
+                total_noise=self._total_noise / state.users,
+                ratings=state.ratings,
+            ),
+            standard_deviation=state.standard_deviation,
+            noise=1 / (_ATTENUATION * self._errors.ratio),
+            weight=self._weight(state),
+            unit=state.rating_unit,
+        )
 
     def owner_only(self, state: UserState, ratings: Ratings) -> OwnerOnly:
         """Profile of every user, as `fold_in` gives it: an exact function of their ratings."""
-        items = self._released_items(state)
-        targets = (ratings.values() - items.mean).astype(np.float32)
-        users = items.solve_users(ratings.pattern.by_user, targets, self._threads)
-        return OwnerOnly(users=Profiles.from_rows(ratings.user_ids, users))
+        return OwnerOnly(users=solved_users(self._released(state), ratings, self._threads))
 
 
 def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
