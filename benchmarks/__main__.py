@@ -14,7 +14,7 @@ SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "pee
 LONG = (
     "accounting",
     "accuracy",
-    "coverage",
+    "intervals",
     "profiles",
     "small",
     "stopping",
