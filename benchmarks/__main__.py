@@ -15,7 +15,7 @@ SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "pee
 LONG = (
     "accounting",
     "accuracy",
-    "coverage",
+    "intervals",
     "profiles",
     "regimes",
     "small",

@@ -267,14 +267,25 @@ def models(calls: Calls) -> None:
     )
     for name in ("predict", "rows_of_pairs"):
         calls.add(f"FactorModel.{name}", getattr(model, name), users=[user], items=[item])
-    for name in ("predict_rows", "score_rows", "standard_deviation_rows"):
+    for name in (
+        "predict_rows",
+        "score_rows",
+        "standard_deviation_rows",
+        "star_probability_rows",
+    ):
         calls.add(f"FactorModel.{name}", getattr(model, name), users=rows, items=rows)
     calls.add("FactorModel.offsets_rows", model.offsets_rows, users=rows)
     calls.add("FactorModel.rows_of_users", model.rows_of_users, ids=[user])
     calls.add("FactorModel.rows_of_items", model.rows_of_items, ids=[item])
     calls.add("FactorModel.fold_in", model.fold_in, ratings={item: 3.0}, regularization=1.0)
     factors = np.zeros(model.factor_count)
-    calls.add("FactorModel.with_user", model.with_user, bias=0.0, factors=factors)
+    calls.add(
+        "FactorModel.with_user",
+        model.with_user,
+        bias=0.0,
+        factors=factors,
+        variances=np.ones(1 + model.factor_count),
+    )
     profiles = model.item_profiles
     calls.add(
         "Profiles", taciturn.Profiles, **{n: getattr(profiles, n) for n in _fields(type(profiles))}
@@ -282,6 +293,11 @@ def models(calls: Calls) -> None:
     table = np.zeros((len(profiles), 2))
     calls.add("Profiles.from_rows", taciturn.Profiles.from_rows, ids=profiles.ids, rows=table)
     calls.add("Profiles.take", profiles.take, rows=rows)
+    calls.add(
+        "Profiles.with_variances",
+        profiles.with_variances,
+        rows=np.ones((len(profiles), 1 + model.factor_count)),
+    )
     recommender = taciturn.Recommender(fit())
     calls.add(
         "Recommender", taciturn.Recommender, release=fit(), items=None, threads=1, titles=None
@@ -293,6 +309,14 @@ def models(calls: Calls) -> None:
         calls.add(f"{name}.recommend", server.recommend, users=user, count=2, exclude=pairs)
     calls.add(
         "Recommender.standard_deviations", recommender.standard_deviations, users=user, items=item
+    )
+    calls.add("Recommender.distribution", recommender.distribution, user=user, item=item)
+    folded = recommender.fold_in({item: 3.0})
+    calls.add(
+        "Recommender.distribution_profile",
+        recommender.distribution_profile,
+        folded=folded,
+        item=item,
     )
     calls.add("Recommender.fold_in", recommender.fold_in, ratings={item: 3.0})
     calls.add("Recommender.similar", recommender.similar, item=item, count=2)

@@ -73,6 +73,13 @@ class Scale:
         return self.high - self.low
 
     @property
+    def levels(self) -> npt.NDArray[np.float64]:
+        """Every value of a scale with a step, in ascending order."""
+        if self.step is None:
+            raise InvalidParameter(f"the scale {self} has no step, so its values are not listed")
+        return np.asarray(self.low + self.step * np.arange(round(self.range / self.step) + 1.0))
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Smallest type that holds every rating: an unsigned code with a step, else a float."""
         if self.step is None:
@@ -101,6 +108,5 @@ class Scale:
         if self.step is None:
             return checked("codes", codes, "f").astype(np.float32, copy=False)
         checked("codes", codes, "i")
-        levels = self.low + self.step * np.arange(round(self.range / self.step) + 1)
-        decoded: npt.NDArray[np.float32] = levels.astype(np.float32)[codes]
+        decoded: npt.NDArray[np.float32] = self.levels.astype(np.float32)[codes]
         return decoded

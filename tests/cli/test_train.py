@@ -182,8 +182,11 @@ def test_als_releases_variances_and_pattern_features_as_asked(
     pair = "--user", 1, "--item", 1
     found = json.loads(taciturn("predict", tmp_path / "a", *pair, "--json").stdout)
     assert 1 <= found["rating"] <= 5 and 0.2 < found["deviation"] < 3
+    assert list(found["probabilities"]) == ["1", "2", "3", "4", "5"]
+    assert sum(found["probabilities"].values()) == pytest.approx(1)
     assert re.fullmatch(
-        r"\d\.\d{3} ± \d\.\d{3}\n", taciturn("predict", tmp_path / "a", *pair).stdout
+        r"\d\.\d{3} ± \d\.\d{3}\n(  [1-5] +\d+\.\d%\n){5}",
+        taciturn("predict", tmp_path / "a", *pair).stdout,
     )
     assert "deviation" not in json.loads(
         taciturn("predict", tmp_path / "b", *pair, "--json").stdout
@@ -252,7 +255,6 @@ def test_a_non_private_solver_says_so(taciturn: Command, tmp_path: Path, solver:
             "--serve profiles",
         ),
         (["-o", "r", "--epsilon", "1", "--serve", "fold-in", "--users-out", "ids"], "users-out"),
-        (["-o", "r", "--epsilon", "1", "--unit", "rating", "--uncertainty"], "unit value only"),
         (["-o", "r", "--epsilon", "-1"], "epsilon"),
         (["-o", "r", "--epsilon", "x"], "number"),
         (["-o", "r", "--epsilon", "1", "--factors", "0"], "factors"),

@@ -15,7 +15,7 @@ from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.queries.error_pass import ErrorPass
-from taciturn.queries.features import NORM, AxisFeatures
+from taciturn.queries.features import AxisFeatures
 from taciturn.queries.prediction_errors import PredictionErrorSums, pass_axis
 from taciturn.queries.totals import COUNT_BITS, RatingTotals, scaled_powers
 from taciturn.queries.values import GridValues, ValueView, on_grid

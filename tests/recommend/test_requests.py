@@ -1,5 +1,6 @@
 """Requests by user id and by a file of own ratings."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,10 @@ import pytest
 
 from taciturn.errors import InvalidInput, InvalidParameter
 from taciturn.recommend.requests import Recipient, Service
-from tests.release.helpers import write_small
+from taciturn.release.write import UsersOut, write_release
+from taciturn.solvers.catalog import make_solver
+from tests.release.helpers import certificate, write_small
+from tests.solvers.helpers import BUDGET, random_ratings
 
 
 @pytest.fixture
@@ -55,3 +59,18 @@ def test_exclusions_of_other_users_are_ignored(release: Path, tmp_path: Path) ->
     assert service.recommend(Recipient(user="1"), 1, seen)[1] == [first]
     seen.write_text(f"item_id\n{first.item_id}\n")
     assert service.recommend(Recipient(user="1"), 1, seen)[1] != [first]
+
+
+@pytest.mark.parametrize("unit", ["rating", "user"])
+def test_a_user_who_folds_in_gets_a_distribution(unit: str, tmp_path: Path) -> None:
+    solver = make_solver("als", unit=unit, serve="fold-in", factors=2, iterations=2)
+    fit = replace(solver, uncertainty=True).fit(random_ratings(), BUDGET)
+    write_release(fit, certificate(fit), tmp_path / "r", users_out=UsersOut.NONE)
+    own = tmp_path / "own.csv"
+    own.write_text("item_id,rating\n" + f"{fit.model.item_profiles.ids[0]},5\n")
+    service = Service(tmp_path / "r")
+    found = service.predict(Recipient(ratings=own), str(fit.model.item_profiles.ids[1]))
+    assert found.deviation is not None and 0.2 < found.deviation < 5
+    assert found.probabilities is not None
+    assert list(found.probabilities) == ["1", "2", "3", "4", "5"]
+    assert sum(found.probabilities.values()) == pytest.approx(1)

@@ -120,6 +120,9 @@ def use(release: Release) -> None:
     if model.prior is not None:
         profile = serving.fold_in({items[0]: model.scale.high})
         require(np.isfinite(profile.factors).all(), "a folded-in profile is not finite")
+        found = serving.distribution_profile(profile, items[0])
+        is_finite = found is None or np.isfinite(found.standard_deviation)
+        require(is_finite, "a standard deviation is not finite")
     if model.factor_count:
         serving.similar(items[0], 2)
 

@@ -270,12 +270,16 @@ def predict(
     recipient: "Recipient",
     json: Json = False,
 ) -> None:
-    """Predict a rating, clipped to the scale, with ± its standard deviation if it is known."""
+    """Predict a rating, clipped to the scale.
+
+    If the release has variances, with ± its standard deviation and the probability of each star.
+    """
     found = service.predict(recipient, item)
     if json:
         document = asdict(found)
-        if found.deviation is None:
-            del document["deviation"]
+        for name in ("deviation", "probabilities"):
+            if document[name] is None:
+                del document[name]
         if not service.has_titles:
             del document["title"]
         emit_json(document)
@@ -283,6 +287,8 @@ def predict(
     deviation = "" if found.deviation is None else f" ± {found.deviation:.3f}"
     title = f"  {found.item_id}  {found.title or ''}" if service.has_titles else ""
     say(printable(f"{found.rating:.3f}{deviation}{title}".rstrip()))
+    if found.probabilities is not None:
+        say(table([(value, f"{each:.1%}", "") for value, each in found.probabilities.items()]))
 
 
 def export(

@@ -63,8 +63,8 @@ def solver_options(
         typer.Option(
             "--uncertainty",
             rich_help_panel=ALS,
-            help="Also release variances, so that predictions have standard deviations (unit value "
-            "only). Default: off.",
+            help="Also release variances, so that predictions have standard deviations, and stars "
+            "have probabilities. Default: off.",
         ),
     ] = False,
     serve: Annotated[

@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from taciturn.evaluate.bands import (
 )
 from taciturn.evaluate.matching import Model, match
 from taciturn.evaluate.ranking import rank
+from taciturn.model.stars import interval_credits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +82,12 @@ def rmse(model: Model, ratings: Ratings) -> float:
 
 
 def coverage(model: Model, ratings: Ratings, shares: Sequence[float]) -> list[float]:
-    """Empirical coverage of normal prediction intervals.
+    """Empirical coverage of prediction intervals.
 
-    `shares` are the nominal coverages. Intervals follow from the standard deviations of
-    predictions, so all rated users and items must be in the model. Reads private data: owner-only.
+    `shares` are the nominal coverages. An interval is the middle part of the predicted distribution
+    of a rating, of this probability. On a scale with a step, a rating stands for all numbers that
+    are closer to it than to other values, and counts in part if the interval contains a part of
+    them. All rated users and items must be in the model. Reads private data: owner-only.
     """
     hint = "such as [0.5, 0.9]"
     shares = [
@@ -99,8 +101,16 @@ def coverage(model: Model, ratings: Ratings, shares: Sequence[float]) -> list[fl
             "leave out their ratings"
         )
     rows = matched.users[ratings.rows()], matched.items[ratings.by_user.columns]
-    errors = np.abs(matched.errors(ratings)) / matched.model.standard_deviation_rows(*rows)
-    return [float(np.mean(errors < NormalDist().inv_cdf((1 + share) / 2))) for share in shares]
+    model = matched.model
+    scores = model.predict_rows(*rows) if model.scale.step is None else model.score_rows(*rows)
+    inside = interval_credits(
+        model.scale,
+        scores.astype(np.float64),
+        model.standard_deviation_rows(*rows).astype(np.float64),
+        ratings.values().astype(np.float64),
+        shares,
+    )
+    return [float(each.mean()) for each in inside]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn, assumed_prior, known_ratings, solve_profile
 from taciturn.model.profiles import Floats, Prior, Profiles, Rows
+from taciturn.model.stars import star_probabilities
 from taciturn.scale import Scale
 
 NOT_PERSONALISED = (
@@ -44,7 +45,8 @@ class FactorModel:
     users, items
         Profiles; None for an axis that the model does not include.
     residual_variance
-        Variance of residuals; None if the profiles have no variances.
+        Variance that a rating would have about its prediction if all profiles were known; None if
+        the profiles have no variances.
     prior
         Prior of a user's profile, for models in which users fold in.
     """
@@ -99,8 +101,13 @@ class FactorModel:
     @property
     def has_variances(self) -> bool:
         """True if users and items have the variances that `standard_deviation_rows` needs."""
-        axes = (self.users, self.items)
-        has_variances = all(axis is not None and axis.variances is not None for axis in axes)
+        has_user_variances = self.users is not None and self.users.variances is not None
+        return self.has_item_variances and has_user_variances
+
+    @property
+    def has_item_variances(self) -> bool:
+        """True if items have variances, so that a user who folds in has them too."""
+        has_variances = self.items is not None and self.items.variances is not None
         return self.residual_variance is not None and has_variances
 
     @overload
@@ -160,20 +167,29 @@ class FactorModel:
         _check_rows(users, one, "user")
         return np.asarray(one.biases.dtype.type(self.mean) + one.biases[users])
 
-    def with_user(self, bias: float, factors: npt.ArrayLike) -> "FactorModel":
+    def with_user(
+        self, bias: float, factors: npt.ArrayLike, variances: npt.ArrayLike | None = None
+    ) -> "FactorModel":
         """Copy of the model whose only user, row 0, has the given profile.
 
-        Used to serve a profile from `fold_in`. The copy is as private as that profile.
+        Used to serve a profile from `fold_in`. The copy is as private as that profile. `variances`
+        are those of the bias and of each factor.
         """
         dtype, width = self.item_profiles.factors.dtype, self.factor_count
-        given = np.asarray(factors) if isinstance(factors, list | tuple | np.ndarray) else None
         bias = validate.finite("bias", bias, "it is a number")
-        is_profile = given is not None and given.shape == (width,) and given.dtype.kind in "fiu"
-        if given is None or not is_profile or not np.isfinite(given).all():
+        profile = _finite_numbers(factors, width)
+        if profile is None:
             raise InvalidParameter(f"a profile of this model must have {width} finite numbers")
-        profile = given.astype(dtype)
         biases = np.array([bias], dtype=dtype)
-        user = Profiles(ids=pl.Series([0]), biases=biases, factors=profile[None])
+        user = Profiles(ids=pl.Series([0]), biases=biases, factors=profile.astype(dtype)[None])
+        if variances is not None:
+            given = _finite_numbers(variances, 1 + width)
+            if given is None or (given < 0).any():
+                raise InvalidParameter(
+                    f"variances of a profile of this model must be {1 + width} numbers of at least "
+                    "0, that of the bias first"
+                )
+            user = user.with_variances(given[None].astype(np.float64))
         return replace(self, users=user)
 
     def standard_deviation_rows(self, users: Rows, items: Rows) -> Floats:
@@ -191,6 +207,16 @@ class FactorModel:
         variance += np.einsum("nk,nk->n", of_users, two.factors[items] ** 2 + of_items)
         variance += np.einsum("nk,nk->n", one.factors[users] ** 2, of_items)
         return np.asarray(np.sqrt(variance), dtype=one.factors.dtype)
+
+    def star_probability_rows(self, users: Rows, items: Rows) -> Floats:
+        """Probability of each value of the scale, for pairs of rows (pairs × values).
+
+        Raises unless the scale has a step and the profiles have variances. The values are
+        `scale.levels`.
+        """
+        deviations = self.standard_deviation_rows(users, items).astype(np.float64)
+        scores = self.score_rows(users, items).astype(np.float64)
+        return star_probabilities(self.scale, scores, deviations)
 
     def fold_in(self, ratings: Mapping[Id, float], regularization: float = 1.0) -> FoldedIn:
         """Profile of a user outside the model, fitted to their own ratings.
@@ -214,7 +240,13 @@ class FactorModel:
         known = known_ratings(ratings, items, self.scale)
         prior = self.prior or assumed_prior(items, self.scale)
         residuals = known.values - self.mean - items.biases[known.rows]
-        folded = solve_profile(residuals, items.factors[known.rows], prior, regularization)
+        folded = solve_profile(
+            residuals,
+            items.factors[known.rows],
+            prior,
+            regularization,
+            has_variances=self.has_item_variances,
+        )
         return replace(folded, unknown_items=known.unknown)
 
 
@@ -234,6 +266,15 @@ def model_of(source: HasModel | FactorModel) -> FactorModel:
     if not isinstance(model, FactorModel):
         raise InvalidParameter(f"pass {expected}, got {validate.shown(source)}")
     return model
+
+
+def _finite_numbers(given: npt.ArrayLike, width: int) -> Floats | None:
+    """Vector of finite numbers of this length; None for anything else."""
+    if not isinstance(given, list | tuple | np.ndarray):
+        return None
+    found = np.asarray(given)
+    is_vector = found.shape == (width,) and found.dtype.kind in "fiu"
+    return found if is_vector and np.isfinite(found).all() else None
 
 
 def _present(profiles: Profiles | None, role: str) -> Profiles:

@@ -22,11 +22,14 @@ class FoldedIn:
     """A user's bias and factors. Private to the user: an exact function of their ratings.
 
     `unknown_items` are the rated items that the model does not have; the profile ignores them.
+    `variances` are the posterior variances of the bias and then of each factor; None unless the
+    items of the model have variances.
     """
 
     bias: float
     factors: npt.NDArray[np.float32]
     unknown_items: tuple[Id, ...] = ()
+    variances: npt.NDArray[np.float32] | None = None
 
     def __repr__(self) -> str:
         return f"FoldedIn({len(self.factors)} factors, private to the user)"
@@ -70,9 +73,17 @@ def known_ratings(ratings: Mapping[Id, float], items: Profiles, scale: Scale) ->
 
 
 def solve_profile(
-    residuals: npt.NDArray[np.float64], factors: Floats, prior: Prior, regularization: float
+    residuals: npt.NDArray[np.float64],
+    factors: Floats,
+    prior: Prior,
+    regularization: float,
+    *,
+    has_variances: bool = False,
 ) -> FoldedIn:
-    """Ridge regression of residuals on a constant and item factors, in 64-bit floats."""
+    """Ridge regression of residuals on a constant and item factors, in 64-bit floats.
+
+    With `has_variances`, posterior variances are those of known items.
+    """
     width = factors.shape[1]
     if len(prior.variances) != 1 + width:
         raise InvalidParameter(f"the prior must have {1 + width} variances, that of the bias first")
@@ -82,8 +93,15 @@ def solve_profile(
         ridge = regularization * (prior.residual_variance / np.array(prior.variances))
     # Only a forged prior is outside this range, in which the system can be solved.
     ridge = np.clip(ridge, _RIDGE_MIN * np.trace(products), _RIDGE_MAX)
-    solution = np.linalg.solve(products + np.diag(ridge), design.T @ residuals)
-    return FoldedIn(bias=float(solution[0]), factors=solution[1:].astype(np.float32))
+    system = products + np.diag(ridge)
+    solution = np.linalg.solve(system, design.T @ residuals)
+    variances = None
+    if has_variances:
+        diagonal = np.diag(np.linalg.inv(system)) * prior.residual_variance
+        variances = np.maximum(diagonal, 0.0).astype(np.float32)
+    return FoldedIn(
+        bias=float(solution[0]), factors=solution[1:].astype(np.float32), variances=variances
+    )
 
 
 def assumed_prior(items: Profiles, scale: Scale) -> Prior:

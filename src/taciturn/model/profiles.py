@@ -1,6 +1,6 @@
 """Profiles of users or items, and the prior of a user's profile."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,11 @@ class Profiles:
         if rounded.shape[1] == 0:
             raise InvalidParameter("rows must have a bias in their first column")
         return cls(ids=ids, biases=rounded[:, 0], factors=rounded[:, 1:])
+
+    def with_variances(self, rows: npt.NDArray[np.float64]) -> "Profiles":
+        """Copy with posterior variances in 32 bits, from rows with those of biases first."""
+        rounded = checked("rows", rows, "f", 2).astype(np.float32)
+        return replace(self, bias_variances=rounded[:, 0], variances=rounded[:, 1:])
 
     def __repr__(self) -> str:
         return f"Profiles({self.factors.shape[1]} factors)"

@@ -39,7 +39,8 @@ class Recipient:
 class Prediction:
     """Predicted rating, clipped to the scale, with its standard deviation and title if available.
 
-    `user_id` is None for a user outside the release.
+    `user_id` is None for a user outside the release. `probabilities` are those of the values of the
+    scale, by their text; None without variances, or if the scale has no step or too many values.
     """
 
     user_id: Id | None
@@ -47,6 +48,7 @@ class Prediction:
     rating: float
     deviation: float | None = None
     title: str | None = None
+    probabilities: dict[str, float] | None = None
 
 
 class Service:
@@ -132,18 +134,22 @@ class Service:
         if recipient.ratings is not None:
             _, mine = self._folded(recipient.ratings)
             rating = self._recommender.predict_profile(mine.bias, mine.factors, what)
-            return Prediction(user_id=None, item_id=what, rating=rating, title=self.title(what))
-        user = self._user(recipient)
-        rating = float(self._recommender.predict([user], [what])[0])
-        deviation = None
-        if self._recommender.has_variances:
-            deviation = float(self._recommender.standard_deviations([user], [what])[0])
+            found = self._recommender.distribution_profile(mine, what)
+            user = None
+        else:
+            user = self._user(recipient)
+            rating = float(self._recommender.predict([user], [what])[0])
+            found = self._recommender.distribution(user, what)
+        stars = None
+        if found is not None and found.probabilities is not None:
+            stars = {f"{value:g}": each for value, each in found.probabilities.items()}
         return Prediction(
             user_id=user,
             item_id=what,
             rating=rating,
-            deviation=deviation,
+            deviation=None if found is None else found.standard_deviation,
             title=self.title(what),
+            probabilities=stars,
         )
 
     def title(self, item: Id) -> str | None:

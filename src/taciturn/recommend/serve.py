@@ -17,9 +17,12 @@ from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel, HasModel, model_of
 from taciturn.model.fold_in import FoldedIn
-from taciturn.model.profiles import Floats, Profiles
+from taciturn.model.profiles import Floats, Profiles, Rows
 from taciturn.model.ranking import Ranking, RatedPairs
 from taciturn.recommend.tables import Titles, item_titles
+
+_STEPS_MAX = 100.5
+"""Maximum number of steps of a scale whose values get probabilities: 0 to 100."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +33,18 @@ class Recommendation:
     score: float
     rank: int
     title: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distribution:
+    """Predicted distribution of one rating.
+
+    `standard_deviation` is that of a normal distribution about the score. `probabilities` are those
+    of the values of a scale with a step, by value; None if it has no step, or more than 101 values.
+    """
+
+    standard_deviation: float
+    probabilities: dict[float, float] | None
 
 
 class Recommender:
@@ -197,6 +212,24 @@ class Recommender:
         rows = self._model.rows_of_pairs(users, items)
         return like_ids(self._model.standard_deviation_rows(*rows), users)
 
+    def distribution(self, user: Id, item: Id) -> Distribution | None:
+        """Predicted distribution of a rating; None if the release has no variances."""
+        self._user_profiles()
+        users, items = self._model.rows_of_pairs([user], [item])
+        return _distribution(self._model, users, items) if self.has_variances else None
+
+    def distribution_profile(self, folded: FoldedIn, item: Id) -> Distribution | None:
+        """Predicted distribution of a rating by a user from `fold_in`; None without variances.
+
+        As private as the profile.
+        """
+        validate.instance("folded", folded, FoldedIn, "a profile from fold_in")
+        place = self._model.rows_of_items([item])
+        if folded.variances is None or not self._model.has_item_variances:
+            return None
+        model = self._model.with_user(folded.bias, folded.factors, folded.variances)
+        return _distribution(model, np.zeros(1, dtype=np.int64), place)
+
     @property
     def has_variances(self) -> bool:
         """True if users and items have the variances that `standard_deviations` needs."""
@@ -244,3 +277,13 @@ class Recommender:
                 f"{either('--ratings FILE', 'fold_in')}"
             )
         return self._model.users
+
+
+def _distribution(model: FactorModel, users: Rows, items: Rows) -> Distribution:
+    """Predicted distribution of one pair of rows."""
+    step, probabilities = model.scale.step, None
+    if step is not None and model.scale.range / step <= _STEPS_MAX:
+        found = model.star_probability_rows(users, items)[0]
+        probabilities = dict(zip(model.scale.levels.tolist(), found.tolist(), strict=True))
+    deviation = float(model.standard_deviation_rows(users, items)[0])
+    return Distribution(standard_deviation=deviation, probabilities=probabilities)

@@ -196,6 +196,18 @@ def _standard_deviations(model: FactorModel) -> list[str]:
         f"`{model.residual_variance!r} + item bias_variance + user bias_variance + "
         "dot(item profile_variance, user profile**2) + dot(item profile**2, user profile_variance) "
         "+ dot(item profile_variance, user profile_variance)`.",
+        *_user_variances(model),
+    ]
+
+
+def _user_variances(model: FactorModel) -> list[str]:
+    """Variances of a user who folds in."""
+    if model.prior is None:
+        return []
+    inverse = "np.linalg.inv(design.T @ design + np.diag(ridge))"
+    return [
+        "The variances of a user's bias and profile are, in the code below,",
+        f"`{model.prior.residual_variance!r} * np.diag({inverse})`.",
     ]
 
 

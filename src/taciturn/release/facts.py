@@ -140,7 +140,7 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
         if "about" in document:
             about = About.from_dict(document["about"])
         if "prior" in document:
-            if counts["users"] or variance is not None:
+            if counts["users"]:
                 raise damaged
             prior = _prior(document["prior"], counts["factors"])
         model = FactorModel(

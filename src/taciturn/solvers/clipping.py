@@ -52,6 +52,19 @@ class ClipRule:
         density = math.exp(-(times**2) / 2) / math.sqrt(2 * math.pi)
         return self.attenuation - 2 * times * density + times**2 * (1 - self.attenuation)
 
+    @cached_property
+    def slope(self) -> float:
+        """Derivative of the mean square of clipped residuals in their variance."""
+        return self.mean_square - self.multiplier**2 * (1 - self.attenuation)
+
+    def variance(self, before: float, mean_square: float) -> float:
+        """Residual variance from a noisy mean square of clipped residuals, without shrinkage.
+
+        `before` is the standard deviation for which they were clipped. Noise is not distorted, so
+        that results of several steps may be averaged.
+        """
+        return before**2 + (mean_square - self.mean_square * before**2) / self.slope
+
     def threshold(self, standard_deviation: float, grid: ValueGrid, ratio: float) -> int:
         """Clipping threshold in grid steps, for a residual standard deviation in rating units.
 

@@ -115,23 +115,33 @@ class DescentSteps:
         precision
             Multiplier of the regularization of each row. Default: one.
         """
-        # In coordinates in which the prior covariance is the identity.
-        whitened = self.priors[:, None] * curvature * self.priors
-        eigenvalues, axes = np.linalg.eigh(whitened)
-        transform = self.priors[:, None] * axes
-        bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
-        variance = noise**2 * (transform**2).sum(axis=0) / self.releases_averaged
-        added = self._regularization(weight, variance, bend)
+        system = self.equations(noise=noise, counts=counts, curvature=curvature, weight=weight)
+        axes, added = system.axes, system.added
         if precision is not None:
-            added *= precision[:, None]
+            added = added * precision[:, None]
         inside = self._whitened(rows) @ axes
         off = inside
         if centre is not None:
             off = inside - self._whitened(centre) @ axes
-        inside -= self.step_size * (gradient @ transform + added * off) / (bend + added)
+        pull = gradient @ system.transform + added * off
+        inside -= self.step_size * pull / (system.bend + added)
         after: Rows = (inside @ axes.T) * self.priors
         after[:, 0] *= self.constant
         return after
+
+    def equations(
+        self, *, noise: float, counts: Vector, curvature: Rows, weight: float = 1.0
+    ) -> "NormalEquations":
+        """Normal equations of rows; see `descended` for the parameters."""
+        whitened = self.priors[:, None] * curvature * self.priors
+        eigenvalues, axes = np.linalg.eigh(whitened)
+        transform = self.priors[:, None] * axes
+        bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
+        variance = noise**2 * (transform**2).sum(axis=0)
+        added = self._regularization(weight, variance / self.releases_averaged, bend)
+        return NormalEquations(
+            axes=axes, transform=transform, noise=variance, bend=bend, added=added
+        )
 
     def _regularization(self, weight: float, variance: Vector | float, bend: Rows) -> Rows:
         """Diagonal added to the curvature; increases with the noise."""
@@ -178,6 +188,29 @@ class DescentSteps:
     def averaged_rows(self, rows: Rows, sums: Rows) -> Rows:
         """Average of the last iterates, or the last one if none are averaged."""
         return sums / self.averaged_count if self.averaged_count else rows
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NormalEquations:
+    """Normal equations of rows, in coordinates in which prior and curvature are diagonal.
+
+    The prior variance of every coordinate is 1.
+
+    Attributes
+    ----------
+    axes, transform
+        Coordinates as columns: in units of the prior, and in those of the rows.
+    noise
+        Variance of the noise of one gradient along each coordinate.
+    bend, added
+        Curvature of the data and regularization (rows × coordinates).
+    """
+
+    axes: Rows
+    transform: Rows
+    noise: Vector
+    bend: Rows
+    added: Rows
 
 
 def in_rating_units(rows: Rows, unit: float) -> Rows:

@@ -209,7 +209,6 @@ def test_little_data_train_too(unit: Unit) -> None:
     ("options", "message"),
     [
         ({"unit": "user", "serve": "profiles"}, "no user profile can be released"),
-        ({"unit": "value", "serve": "fold-in", "uncertainty": True}, "uncertainty"),
         ({"serve": "both"}, "serve must be one of profiles, fold-in"),
         ({"serve": 1}, "serve"),
     ],

@@ -14,11 +14,12 @@ import numpy.typing as npt
 from taciturn._internal.ridge import solve_rows
 from taciturn._internal.spelling import option
 from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Pattern
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import Released
 from taciturn.model.factor_model import FactorModel
-from taciturn.model.profiles import Prior, Profiles
+from taciturn.model.profiles import Floats, Prior, Profiles
 from taciturn.queries.executor import RatingQuery
 from taciturn.solvers.als.public_items import PublicItems
 from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, Seeds, State
@@ -32,6 +33,13 @@ RANGE_MAX = 1e6
 _FEATURE_VARIANCE = 0.06
 """Prior variance of the part of a user's ratings that item features explain, relative to the
 residual variance."""
+
+_LEFT = 0.8
+"""Share of the variances of items that is left where users fold in. Users are fitted to released
+items, errors included, which makes up for a part of these errors."""
+
+_BLOCK = 1 << 15
+"""Number of users whose posterior covariances are held in memory at a time."""
 
 _SMALLEST = 1e-6
 """Minimum variance of a coefficient, relative to the residual variance."""
@@ -100,22 +108,31 @@ def with_prior(
     two items is then the correlation of their predictions over users.
     """
     items = model.item_profiles
-    factors = items.factors.astype(np.float64)
+    factors, root = items.factors.astype(np.float64), _root(prior.covariance)
     explained = _FEATURE_VARIANCE * prior.residual_variance / max(1, features.shape[1])
     rows = np.column_stack(
         [
             items.biases + factors @ prior.mean[1:],
-            factors @ _root(prior.covariance),
+            factors @ root,
             features * np.sqrt(explained),
         ]
     )
     if further is not None:
         rows = np.hstack([rows, further])
+    turned = Profiles.from_rows(items.ids, rows)
+    if items.bias_variances is not None and items.variances is not None:
+        known = items.variances.astype(np.float64)
+        learnt = np.column_stack(
+            [items.bias_variances + known @ prior.mean[1:] ** 2, known @ root**2]
+        )
+        variances = np.zeros_like(rows)
+        variances[:, : learnt.shape[1]] = learnt
+        turned = turned.with_variances(_LEFT * variances)
     return replace(
         model,
         mean=float(model.mean + prior.mean[0]),
         users=None,
-        items=Profiles.from_rows(items.ids, rows),
+        items=turned,
         prior=Prior(
             residual_variance=prior.residual_variance,
             variances=(prior.bias_variance, *[1.0] * (rows.shape[1] - 1)),
@@ -131,21 +148,51 @@ def _root(covariance: Rows) -> Rows:
 
 
 def solved_users(model: FactorModel, ratings: Ratings, threads: int | None = None) -> Profiles:
-    """Profile of every user, as `fold_in` gives it. Exact and private, each to its own user."""
+    """Profile of every user, as `fold_in` gives it. Exact and private, each to its own user.
+
+    With variances if the items of the model have them.
+    """
     items, prior = model.item_profiles, model.prior
     if prior is None:
         raise InvalidParameter("the model has no prior with which to solve users")
-    pattern, variances = ratings.pattern.by_user, np.array(prior.variances)
-    rows = solve_rows(
-        pattern.starts,
-        pattern.columns,
-        (ratings.values() - model.mean).astype(np.float32),
-        np.column_stack([items.biases, items.factors]).astype(np.float64),
-        by_count=np.zeros(variances.size),
-        fixed=prior.residual_variance / variances,
-        threads=threads,
-    )
-    return Profiles.from_rows(ratings.user_ids, rows)
+    pattern, targets = ratings.pattern.by_user, (ratings.values() - model.mean).astype(np.float32)
+    width = len(prior.variances)
+    inverted = width - 1 if model.has_item_variances else 0
+    rows = np.empty((len(pattern), width))
+    variances = np.tile(prior.variances, (len(pattern), 1))
+    for begin in range(0, len(pattern), _BLOCK):
+        users = slice(begin, min(begin + _BLOCK, len(pattern)))
+        starts, counts = pattern.starts[begin : users.stop + 1], pattern.counts[users]
+        inverse = np.empty((counts.size, inverted, width), dtype=np.float32)
+        rows[users] = solve_rows(
+            starts,
+            pattern.columns,
+            targets,
+            np.column_stack([items.biases, items.factors]).astype(np.float64),
+            by_count=np.zeros(width),
+            fixed=prior.residual_variance / np.array(prior.variances),
+            inverse=inverse,
+            threads=threads,
+        )
+        if model.has_item_variances:
+            sums = _sums_by_user(pattern, users, items.factors)
+            first = counts + prior.residual_variance / prior.variances[0]
+            diagonal = np.column_stack(
+                [
+                    (1 - np.einsum("nk,nk->n", sums, inverse[:, :, 0])) / first,
+                    np.einsum("nkk->nk", inverse[:, :, 1:]),
+                ]
+            )
+            is_rated = counts > 0
+            variances[users][is_rated] = prior.residual_variance * diagonal[is_rated]
+    found = Profiles.from_rows(ratings.user_ids, rows)
+    return found.with_variances(variances) if model.has_item_variances else found
+
+
+def _sums_by_user(pattern: Pattern, users: slice, factors: Floats) -> Rows:
+    """Σ factors of the rated items of each user."""
+    part = pattern.ones()[users]
+    return np.asarray(part @ factors.astype(np.float64))
 
 
 class FoldInAlgorithm(Algorithm[State]):

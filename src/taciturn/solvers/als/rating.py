@@ -19,11 +19,13 @@ from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
 from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
+from taciturn.model.factor_model import FactorModel
 from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries
 from taciturn.queries.totals import RatingTotals
 from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
 from taciturn.solvers.als.fold_in import UserPrior
 from taciturn.solvers.als.public_items import PublicItems
+from taciturn.solvers.als.uncertainty import with_both_variances
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
@@ -85,14 +87,22 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         help even if every user had rated every item.
     iterations
         Number of steps. Default: the less noise, the more steps.
+    has_variances
+        Whether the model includes posterior variances.
     """
 
     unit = Unit.RATING
 
     def __init__(
-        self, facts: PublicFacts, budget: Budget, factors: int | None, iterations: int | None
+        self,
+        facts: PublicFacts,
+        budget: Budget,
+        factors: int | None,
+        iterations: int | None,
+        *,
+        has_variances: bool = False,
     ) -> None:
-        self.budget = budget
+        self.budget, self._has_variances = budget, has_variances
         self._public = PublicItems.of(facts)
         if factors is None and most_factors(facts.shape, budget) == 0:
             factors = 0 if self._public is None else self._public.factors
@@ -196,6 +206,25 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         rows = ("users", "items", "user_sums", "item_sums")
         return replace(
             after, **{name: getattr(after, name)[:, : 1 + factors].copy() for name in rows}
+        )
+
+    def model(self, state: RatingState) -> FactorModel:
+        """Released model, in rating units."""
+        found = super().model(state)
+        if not self._has_variances:
+            return found
+        steps = self._steps_at(state)
+        return with_both_variances(
+            found,
+            steps,
+            (
+                steps.averaged_rows(state.users, state.user_sums),
+                steps.averaged_rows(state.items, state.item_sums),
+            ),
+            (state.user_counts, state.item_counts),
+            standard_deviation=state.standard_deviation,
+            noise=self._errors.noise,
+            unit=state.rating_unit,
         )
 
     def user_prior(self, state: RatingState) -> UserPrior:

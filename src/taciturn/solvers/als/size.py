@@ -9,7 +9,7 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.model.assumptions import WIDTH
 from taciturn.solvers.als.rating import most_factors
-from taciturn.solvers.als.user import most_user_factors
+from taciturn.solvers.als.user_plan import most_user_factors
 from taciturn.solvers.contract import PublicFacts
 
 _RATINGS_MIN = 500

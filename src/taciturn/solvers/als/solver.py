@@ -9,7 +9,7 @@ from taciturn._internal.spelling import option, parameter
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
 from taciturn.errors import InvalidParameter
-from taciturn.solvers.als.fold_in import FoldInAlgorithm
+from taciturn.solvers.als.fold_in import RANGE_MAX, FoldInAlgorithm
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.rating import RatingAlgorithm
 from taciturn.solvers.als.size import has_factors_by_size
@@ -56,8 +56,8 @@ class AlsSolver(Solver):
         Whether to use features of the rating pattern, which are then published in the profiles.
         Only under `value`, where it is the default.
     uncertainty
-        Whether to publish posterior variances, for predictive standard deviations; only under
-        `value`.
+        Whether to publish posterior variances, for predictive standard deviations and probabilities
+        of stars. Where users fold in, only items have published variances.
     serve
         How users are served. `profiles`: user profiles are released, with noise. `fold-in`: none
         is; each user's profile is solved exactly from the released items and their own ratings, and
@@ -97,10 +97,6 @@ class AlsSolver(Solver):
                 f"unit {self.unit} protects the rating pattern, which pattern_features would "
                 "publish; leave it out, or use unit value"
             )
-        if self.unit is not Unit.VALUE and self.uncertainty:
-            raise InvalidParameter(
-                f"{option('uncertainty', True)} is supported under {option('unit', 'value')} only"
-            )
         self._check_serve()
 
     def _check_serve(self) -> None:
@@ -112,11 +108,6 @@ class AlsSolver(Solver):
             raise InvalidParameter(
                 f"unit user protects whole users, so no user profile can be released; leave out "
                 f"{option('serve', 'profiles')}, or use unit value or rating"
-            )
-        if self.serve is Serve.FOLD_IN and self.uncertainty:
-            raise InvalidParameter(
-                f"{option('uncertainty', True)} releases variances of user profiles, which "
-                f"{option('serve', 'fold-in')} does not release; leave one of them out"
             )
 
     @property
@@ -135,8 +126,19 @@ class AlsSolver(Solver):
     ) -> Algorithm[Any]:
         """Algorithm for the privacy unit."""
         budget = self.require_budget(budget)
+        if self.uncertainty and facts.scale.range > RANGE_MAX:
+            raise InvalidParameter(
+                f"{option('uncertainty', True)} needs a scale no wider than {RANGE_MAX:,.0f}"
+            )
         if self.unit is Unit.USER:
-            return UserAlgorithm(facts, budget, self.factors, self.iterations, threads)
+            return UserAlgorithm(
+                facts,
+                budget,
+                self.factors,
+                self.iterations,
+                threads,
+                has_variances=self.uncertainty,
+            )
         algorithm = self._two_axis_algorithm(facts, budget, threads)
         if not self.folds_in:
             return algorithm
@@ -147,7 +149,9 @@ class AlsSolver(Solver):
     ) -> RatingAlgorithm | BiasAlgorithm | ValueAlgorithm:
         """Algorithm under `value` or `rating`, which releases profiles of both axes."""
         if self.unit is Unit.RATING:
-            return RatingAlgorithm(facts, budget, self.factors, self.iterations)
+            return RatingAlgorithm(
+                facts, budget, self.factors, self.iterations, has_variances=self.uncertainty
+            )
         if self._is_all_default and not has_factors_by_size(facts, budget):
             return BiasAlgorithm(facts, budget)
         return ValueAlgorithm(

@@ -31,10 +31,23 @@ from taciturn.queries.per_user import UserTotals
 from taciturn.queries.user_sums import ReleasedItems, UserSums, user_queries
 from taciturn.queries.values import ValueView
 from taciturn.solvers.als.clipped_errors import ClippedErrors
+from taciturn.solvers.als.fold_in import solved_users
 from taciturn.solvers.als.public_items import PublicItems
+from taciturn.solvers.als.uncertainty import UserErrors, with_item_variances
 from taciturn.solvers.als.user_covariance import UserCovariance
+from taciturn.solvers.als.user_plan import (
+    ATTENUATION,
+    COVARIANCE_SHARE,
+    PRODUCT_SHARE,
+    SQUARE_SHARE,
+    TOTAL_SHARE,
+    WEIGHT_SHARE,
+    gradient_share,
+    supported_factors,
+    user_steps,
+)
 from taciturn.solvers.clipping import ClipRule
-from taciturn.solvers.contract import WHOLE, Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
+from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
     DescentSteps,
     NoisyCount,
@@ -43,21 +56,11 @@ from taciturn.solvers.descent import (
     centred_grid,
     in_rating_units,
     levels_for,
-    long_tailed,
     mean_and_unit,
     prior_means,
-    rank_of,
     rating_scale_factor,
     shrunk_counts,
 )
-
-_WEIGHT_SHARE, _TOTAL_SHARE = 0.03, 0.02
-"""Budget shares of item weights and of totals."""
-
-_PRODUCT_SHARE, _COVARIANCE_SHARE, _SQUARE_SHARE = 0.02, 0.01, 0.005
-"""Budget shares of products of features, posterior covariances and mean squares, over all steps."""
-
-_ITERATIONS = 24
 
 _FACTORS_START = 0.5
 """Initial standard deviation of factors, as a fraction of that of their prior."""
@@ -65,16 +68,9 @@ _FACTORS_START = 0.5
 _LONGEST = 4.0
 """Maximum norm of features, in multiples of the constant feature."""
 
-RANKS = ((0.12, 4), (0.45, 8), (0.58, 12), (0.7, 16))
-"""Number of factors by the minimum of a·b², for the data weights a of items and b of a usual user.
-Few ratings of each user do more harm than noisy items, because users are fitted to them exactly."""
-
 _CLIP = ClipRule(2.0)
 """Prediction errors are clipped to twice their standard deviation for robustness. The bound of a
 user's contribution is half of that, one standard deviation."""
-
-_ATTENUATION = 1 / 1.05
-"""Mean contribution of a user relative to weights 1/√n: smaller, as norms vary about their mean."""
 
 _FEATURE_VARIANCE = 0.05
 """Prior variance of the part of a user's ratings that item features explain."""
@@ -90,6 +86,8 @@ _USUAL = 2.0
 class UserState:
     """Item rows, the running sums for averaging, and the released totals of the users.
 
+    `square_sum` adds up the estimated error variances of the averaged steps.
+
     `ratings` is the number of ratings of a usual user, and `covariance` describes the mean
     posterior covariance of users' factors.
     """
@@ -103,6 +101,7 @@ class UserState:
     mean: float
     rating_unit: float
     standard_deviation: float
+    square_sum: float
 
 
 class UserAlgorithm(Algorithm[UserState]):
@@ -120,6 +119,8 @@ class UserAlgorithm(Algorithm[UserState]):
         Number of steps. Default: 24.
     threads
         Number of threads for the owner-only profiles of users.
+    has_variances
+        Whether the model includes posterior variances of items.
     """
 
     unit = Unit.USER
@@ -131,13 +132,16 @@ class UserAlgorithm(Algorithm[UserState]):
         factors: int | None,
         iterations: int | None,
         threads: int | None = None,
+        *,
+        has_variances: bool = False,
     ) -> None:
         self.budget, self._facts, self._threads = budget, facts, threads
+        self._has_variances = has_variances
         self._is_rank_free = factors is None
-        self._steps = _descent_steps(factors, iterations)
+        self._steps = user_steps(factors, iterations)
         scale = facts.scale
         self._middle, self._unit = (scale.low + scale.high) / 2, rating_scale_factor(scale)
-        self._share = _gradient_share(self._steps)
+        self._share = gradient_share(self._steps)
         ratio = budget.mu * math.sqrt(self._share)
         grid = centred_grid(scale, levels_for(ratio))
         self._view = ValueView(grid=grid, axis=Axis.USERS, offset=self._middle)
@@ -145,6 +149,11 @@ class UserAlgorithm(Algorithm[UserState]):
         self._errors = ClippedErrors(
             view=self._view, clip=_CLIP, ratio=ratio, iterations=self._steps.iterations
         )
+        mu, most = budget.mu, max(1, self._steps.averaged_count) / self._steps.iterations
+        self._square_noise = _CLIP.multiplier**2 / (
+            _CLIP.slope * mu * math.sqrt(SQUARE_SHARE * most)
+        )
+        self._total_noise = math.sqrt(3 / TOTAL_SHARE) / mu
         self._totals = UserTotals(items=facts.items, view=self._view)
         self.schedule = self._planned()
 
@@ -160,9 +169,9 @@ class UserAlgorithm(Algorithm[UserState]):
             columns=width,
             width=width,
         )
-        each = (_PRODUCT_SHARE, _COVARIANCE_SHARE, _SQUARE_SHARE)
+        each = (PRODUCT_SHARE, COVARIANCE_SHARE, SQUARE_SHARE)
         shares = self._share, *(share / count for share in each)
-        first = QueryStep(queries=self._totals.queries, shares=(_WEIGHT_SHARE, _TOTAL_SHARE))
+        first = QueryStep(queries=self._totals.queries, shares=(WEIGHT_SHARE, TOTAL_SHARE))
         return self._errors.schedule(first, queries, shares)
 
     def initial_state(self, seeds: Seeds) -> UserState:
@@ -183,6 +192,7 @@ class UserAlgorithm(Algorithm[UserState]):
             mean=0.0,
             rating_unit=self._unit,
             standard_deviation=assumptions.RATING,
+            square_sum=0.0,
         )
 
     def query(self, step: int, state: UserState) -> UserTotals | UserSums:
@@ -213,7 +223,7 @@ class UserAlgorithm(Algorithm[UserState]):
         expected = covariance.expected_gradient(
             state.items, self._features, self._standard_deviations(state)
         )
-        scale = _ATTENUATION * unit
+        scale = ATTENUATION * unit
         items = steps.descended(
             state.items,
             gradient / scale + state.weights[:, None] * expected.gradient / length,
@@ -224,16 +234,18 @@ class UserAlgorithm(Algorithm[UserState]):
             precision=None if self._public is None else self._public.precision,
             weight=self._weight(state) * _excess(state.standard_deviation),
         )
+        mean_square = float(squares[0, 0]) / users / unit**2
         standard_deviation = _CLIP.updated_standard_deviation(
             state.standard_deviation,
-            float(squares[0, 0]) / users / unit**2,
+            mean_square,
             released.noise_scales[3] / users / unit**2,
         )
         after = replace(
             state, items=items, covariance=covariance, standard_deviation=standard_deviation
         )
         if step > steps.averaged_from:
-            after = replace(after, item_sums=state.item_sums + items)
+            errors = state.square_sum + _CLIP.variance(state.standard_deviation, mean_square)
+            after = replace(after, item_sums=state.item_sums + items, square_sum=errors)
         return after
 
     def _centre(self, state: UserState) -> Rows:
@@ -270,7 +282,7 @@ class UserAlgorithm(Algorithm[UserState]):
         )
         factors = self._steps.factors
         if self._is_rank_free:
-            factors = _rank(
+            factors = supported_factors(
                 self._steps, after.weights, self._errors.ratio, self._weight(after), ratings
             )
             if self._public is not None:
@@ -329,21 +341,38 @@ class UserAlgorithm(Algorithm[UserState]):
 
     def model(self, state: UserState) -> FactorModel:
         """Released model: items, and the prior with which users fold in."""
+        return self._released(state)
+
+    def _released(self, state: UserState) -> FactorModel:
         items = self._released_items(state)
-        return FactorModel(
+        found = FactorModel(
             scale=self._facts.scale,
             mean=items.mean,
             users=None,
             items=Profiles.from_rows(self._facts.item_ids, items.whole),
             prior=self._prior(state),
         )
+        if not self._has_variances:
+            return found
+        return with_item_variances(
+            found,
+            self._steps_at(state),
+            state.weights,
+            UserErrors(
+                square=state.square_sum / max(1, self._steps.averaged_count),
+                square_noise=self._square_noise / state.users,
+                total_noise=self._total_noise / state.users,
+                ratings=state.ratings,
+            ),
+            standard_deviation=state.standard_deviation,
+            noise=1 / (ATTENUATION * self._errors.ratio),
+            weight=self._weight(state),
+            unit=state.rating_unit,
+        )
 
     def owner_only(self, state: UserState, ratings: Ratings) -> OwnerOnly:
         """Profile of every user, as `fold_in` gives it: an exact function of their ratings."""
-        items = self._released_items(state)
-        targets = (ratings.values() - items.mean).astype(np.float32)
-        users = items.solve_users(ratings.pattern.by_user, targets, self._threads)
-        return OwnerOnly(users=Profiles.from_rows(ratings.user_ids, users))
+        return OwnerOnly(users=solved_users(self._released(state), ratings, self._threads))
 
 
 def _excess(standard_deviation: float) -> float:
@@ -352,39 +381,6 @@ def _excess(standard_deviation: float) -> float:
     Where it is smaller, so are biases: the rating scale factor was estimated too large.
     """
     return max(1.0, standard_deviation / assumptions.RESIDUAL) ** 2
-
-
-def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
-    """Default number of factors for `users` users with `ratings` ratings each."""
-    steps = _descent_steps(None, None)
-    ratio = budget.mu * math.sqrt(_gradient_share(steps))
-    weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
-    return _rank(steps, weights, ratio, 1 / math.sqrt(ratings), ratings)
-
-
-def _rank(steps: DescentSteps, weights: Vector, ratio: float, weight: float, ratings: float) -> int:
-    """Number of factors that the weights of items and the ratings of a usual user support."""
-    of_items = steps.data_weight(weights, 1 / (_ATTENUATION * ratio), weight)
-    of_user = steps.data_weight(np.array([max(ratings, 1e-3)]), 0.0)
-    return rank_of(of_items * of_user**2, RANKS)
-
-
-def _descent_steps(factors: int | None, iterations: int | None) -> DescentSteps:
-    return DescentSteps(
-        factors=RANKS[-1][1] if factors is None else factors,
-        iterations=iterations or _ITERATIONS,
-        step_size=0.4,
-        regularization=0.8,
-        averaged=0.75,
-        constant=0.6,
-    )
-
-
-def _gradient_share(steps: DescentSteps) -> float:
-    """Budget share of each gradient."""
-    left = WHOLE - _WEIGHT_SHARE - _TOTAL_SHARE
-    left -= _PRODUCT_SHARE + _COVARIANCE_SHARE + _SQUARE_SHARE
-    return left / steps.iterations
 
 
 def _symmetric(triangle: Rows, width: int) -> Rows:

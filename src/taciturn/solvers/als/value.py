@@ -15,11 +15,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from taciturn._internal.spelling import option
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
-from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.extent import Extent, ideal_mu
 from taciturn.mechanisms.grid import FeatureGrid
 from taciturn.mechanisms.query import BoundedQuery, Released
@@ -35,7 +33,7 @@ from taciturn.queries.residuals import (
 )
 from taciturn.queries.values import ValueView
 from taciturn.queries.weighted_sums import grid_sums
-from taciturn.solvers.als.fold_in import RANGE_MAX, UserPrior
+from taciturn.solvers.als.fold_in import UserPrior
 from taciturn.solvers.als.inference import begin_factors, infer, next_features
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.output import profiles, residual_variance, user_prior
@@ -136,10 +134,6 @@ class ValueAlgorithm(Algorithm[ValueState]):
         has_variances: bool = False,
         threads: int | None = None,
     ) -> None:
-        if has_variances and facts.scale.range > RANGE_MAX:
-            raise InvalidParameter(
-                f"{option('uncertainty', True)} needs a scale no wider than {RANGE_MAX:,.0f}"
-            )
         self.budget, self._facts, self._layout = budget, facts, layout
         self._rounds, self._has_variances, self._threads = rounds, has_variances, threads
         if layout.has_pattern_features:
@@ -162,7 +156,10 @@ class ValueAlgorithm(Algorithm[ValueState]):
         totals: list[tuple[Axis | Total, float]] = [
             (total, _TOTAL_SHARE) for total in Total if total is not Total.RATINGS
         ]
-        first = (Total.RATINGS, _MEAN_SHARE), (Axis.ITEMS, bias_share)
+        first: list[tuple[Axis | Total, float]] = [
+            (Total.RATINGS, _MEAN_SHARE),
+            (Axis.ITEMS, bias_share),
+        ]
         moves = [
             Move(0, what, share) for what, share in (*first, *totals, (Axis.USERS, bias_share))
         ]

@@ -1,0 +1,60 @@
+"""Plan of a training under unit `user`: budget shares, steps and the number of factors."""
+
+import math
+
+import numpy as np
+
+from taciturn.accounting.budget import Budget
+from taciturn.solvers.contract import WHOLE
+from taciturn.solvers.descent import DescentSteps, Vector, long_tailed, rank_of
+
+WEIGHT_SHARE, TOTAL_SHARE = 0.03, 0.02
+"""Budget shares of item weights and of totals."""
+
+PRODUCT_SHARE, COVARIANCE_SHARE, SQUARE_SHARE = 0.02, 0.01, 0.005
+"""Budget shares of products of features, posterior covariances and mean squares, over all steps."""
+
+_ITERATIONS = 24
+
+RANKS = ((0.12, 4), (0.45, 8), (0.58, 12), (0.7, 16))
+"""Number of factors by the minimum of a·b², for the data weights a of items and b of a usual user.
+Few ratings of each user do more harm than noisy items, because users are fitted to them exactly."""
+
+ATTENUATION = 1 / 1.05
+"""Mean contribution of a user relative to weights 1/√n: smaller, as norms vary about their mean."""
+
+
+def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
+    """Default number of factors for `users` users with `ratings` ratings each."""
+    steps = user_steps(None, None)
+    ratio = budget.mu * math.sqrt(gradient_share(steps))
+    weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
+    return supported_factors(steps, weights, ratio, 1 / math.sqrt(ratings), ratings)
+
+
+def supported_factors(
+    steps: DescentSteps, weights: Vector, ratio: float, weight: float, ratings: float
+) -> int:
+    """Number of factors that the weights of items and the ratings of a usual user support."""
+    of_items = steps.data_weight(weights, 1 / (ATTENUATION * ratio), weight)
+    of_user = steps.data_weight(np.array([max(ratings, 1e-3)]), 0.0)
+    return rank_of(of_items * of_user**2, RANKS)
+
+
+def user_steps(factors: int | None, iterations: int | None) -> DescentSteps:
+    """Settings of the descent; the largest number of factors if it is None."""
+    return DescentSteps(
+        factors=RANKS[-1][1] if factors is None else factors,
+        iterations=iterations or _ITERATIONS,
+        step_size=0.4,
+        regularization=0.8,
+        averaged=0.75,
+        constant=0.6,
+    )
+
+
+def gradient_share(steps: DescentSteps) -> float:
+    """Budget share of each gradient."""
+    left = WHOLE - WEIGHT_SHARE - TOTAL_SHARE
+    left -= PRODUCT_SHARE + COVARIANCE_SHARE + SQUARE_SHARE
+    return left / steps.iterations
