@@ -4,6 +4,7 @@ import json
 import sys
 from argparse import ArgumentParser
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 
 from benchmarks.report import Section, machine, write
@@ -16,6 +17,7 @@ LONG = (
     "accuracy",
     "coverage",
     "profiles",
+    "regimes",
     "small",
     "stopping",
     "scaling",
@@ -30,17 +32,26 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*SPEED, *LONG)))
     parser.add_argument("--all", action="store_true", help="everything: several hours")
+    parser.add_argument("--seeds", type=int, metavar="N", help="number of seeds of regimes")
+    parser.add_argument("--only", metavar="SOURCES", help="sources of regimes: anime-5k,wide-5k")
     given = parser.parse_args()
     names = given.names or (SPEED + LONG if given.all else SPEED)
     if unknown := set(names) - {*SPEED, *LONG}:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
+    options = {"seeds": given.seeds, "only": given.only and tuple(given.only.split(","))}
+    options = {key: value for key, value in options.items() if value is not None}
+    if options and "regimes" not in names:
+        parser.error("--seeds and --only are options of regimes")
+    if given.seeds is not None and given.seeds < 1:
+        parser.error(f"--seeds must be at least 1, got {given.seeds}")
     RESULTS.mkdir(exist_ok=True)
     about, sections = machine(), []
     for name in names:
         print(f"{name} ...", file=sys.stderr, flush=True)
         module = import_module(f"benchmarks.{name}")
         title, _, text = (module.__doc__ or "").partition("\n")
-        rows = module.run()
+        taken = signature(module.run).parameters
+        rows = module.run(**{key: value for key, value in options.items() if key in taken})
         bars = module.bars(rows) if hasattr(module, "bars") else []
         sections.append(Section(name, title, text.strip(), rows, bars))
         (RESULTS / f"{name}.json").write_text(json.dumps(rows, indent=2) + "\n")
