@@ -132,6 +132,9 @@ class VariationalAlgorithm(Algorithm[VariationalState]):
     ) -> None:
         self._facts, self._threads = facts, threads
         self._layout = Layout(facts, factors, has_pattern_features=True)
+        # Users have coefficients for public item features, as those who fold in.
+        of_items = self._layout.pattern_features[Axis.ITEMS]
+        self._layout.pattern_features[Axis.ITEMS] = np.column_stack([of_items, facts.item_features])
         grid = ValueGrid.for_scale(facts.scale.low, facts.scale.high)
         self._spec = EveryRating(purpose="every rating", pattern=facts.pattern.by_user, grid=grid)
         self.schedule = (ExactStep(), *[PostProcess()] * iterations)
