@@ -219,7 +219,7 @@ def test_progress_is_a_bar_a_function_or_nothing(capsys: pytest.CaptureFixture[s
     seen: list[tuple[int, int]] = []
     solver = taciturn.BiasSolver(unit="value")
     solver.fit(RATINGS, BUDGET, taciturn.Session(progress=lambda *step: seen.append(step)))
-    assert seen[0] == (0, 3) and seen[-1] == (3, 3)
+    assert seen[0] == (0, 4) and seen[-1] == (4, 4)
     solver.fit(RATINGS, BUDGET)
     assert capsys.readouterr().err == ""
     with pytest.raises(InvalidParameter, match="progress must be True or a function"):

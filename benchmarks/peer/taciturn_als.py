@@ -4,12 +4,13 @@ import numpy as np
 import polars as pl
 from protocol import SEED, Factors, Stopwatch, Task
 
+from taciturn.accounting.units import Unit
 from taciturn.data.ratings import Ratings, compress_sorted
 from taciturn.queries.executor import LocalExecutor
 from taciturn.scale import Scale
 from taciturn.solvers.contract import PublicFacts, Session
+from taciturn.solvers.least_squares import LeastSquaresAlgorithm
 from taciturn.solvers.loop import Training
-from taciturn.solvers.non_private import NonPrivateSolver
 
 task = Task.read()
 users, items = task.train["shape"].tolist()
@@ -37,12 +38,16 @@ def model() -> Factors:
 
 watch = Stopwatch(task)
 watch.start()
-solver = NonPrivateSolver(
-    factors=task.rank, iterations=task.passes, regularization=task.regularization
+algorithm = LeastSquaresAlgorithm(
+    PublicFacts.of(ratings, Unit.VALUE),
+    None,
+    factors=task.rank,
+    iterations=task.passes,
+    strength=task.regularization,
+    threads=task.threads,
 )
-facts = PublicFacts.of(ratings, solver.unit)
 training = Training(
-    solver.algorithm(facts, None, threads=task.threads),
+    algorithm,
     LocalExecutor(ratings, task.threads),
     Session(seed=SEED, threads=task.threads),
 )

@@ -181,7 +181,7 @@ def test_a_void_release_passes_only_if_allowed(tmp_path: Path) -> None:
     assert verify_release(tmp_path / "r", allowed=frozenset({Status.VOID})).passed
 
 
-@pytest.mark.parametrize("name", ["gradient", "paper", "non-private"])
+@pytest.mark.parametrize("name", ["gradient", "paper", "non-private-gradient"])
 def test_pseudonyms_cannot_be_undone_with_the_public_seed(tmp_path: Path, name: str) -> None:
     """Profiles stay near their initial values, so public initial values would reveal users."""
     ratings, solver = synthetic_ratings("10k"), make_solver(name, iterations=3)

@@ -99,7 +99,7 @@ def demo(
 
 def _accuracy(errors: dict[str, float | None]) -> list[tuple[str, str, str]]:
     remarks = {
-        "non-private": "no privacy: the best achievable error",
+        "non-private": "no privacy: the same model without noise",
         "als": f"private at epsilon = {EPSILON:g}: the release",
         "bias": f"private at epsilon = {EPSILON:g}: biases only, no factors",
         "non-private-bias": "no privacy: biases only",

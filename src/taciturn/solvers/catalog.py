@@ -173,8 +173,9 @@ CATALOG: dict[str, Entry] = {
     "non-private": Entry(
         home="non_private:NonPrivateSolver",
         status=Status.NONE,
-        settings=_LEAST_SQUARES_SETTINGS,
+        settings={"factors": _COUNT, "iterations": _COUNT},
         ledgers={Unit.VALUE: None},
+        inputs=frozenset({InputKind.ITEM_FEATURES}),
     ),
     "non-private-gradient": Entry(
         home="gradient:NonPrivateGradientSolver",

@@ -16,8 +16,10 @@ from taciturn.solvers.solver import Solver
 class InputPerturbationSolver(LeastSquaresSettings, Solver):
     """Gaussian noise on each rating, then alternating least squares. Unit `value`, `proven`.
 
-    Minimises the objective of `non-private` on noisy ratings, with a regularization that depends on
-    the noise. See `LeastSquaresSettings` for its parameters.
+    Minimises Σ (v_ij − m − b_i − c_j − ⟨x_i, θ_j⟩)² + 4 (Σ b_i² + Σ c_j²) +
+    λ (Σ (n_i + 200)‖x_i‖² + Σ (n_j + 200)‖θ_j‖²) on noisy ratings v, where m is their mean and n
+    the number of ratings of a row, with more regularization the more noise there is. Each axis is
+    solved exactly given the other. See `LeastSquaresSettings` for its parameters.
     """
 
     name: ClassVar[str] = "input-perturbation"

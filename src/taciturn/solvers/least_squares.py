@@ -196,7 +196,7 @@ class LeastSquaresAlgorithm(Algorithm[LeastSquaresState]):
 
 @dataclass(frozen=True, kw_only=True)
 class LeastSquaresSettings:
-    """Common settings of the solvers that use alternating least squares.
+    """Settings of alternating least squares on one value for each rating.
 
     Parameters
     ----------

@@ -1,22 +1,52 @@
-"""Alternating least squares with biases, not private: the baseline of comparisons."""
+"""The reference of comparisons: the model of `als` on exact ratings, not private."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Status
-from taciturn.solvers.least_squares import LeastSquaresSettings
-from taciturn.solvers.solver import Solver
+from taciturn.solvers.contract import PublicFacts
+from taciturn.solvers.solver import Solver, check_factors, check_iterations
+from taciturn.solvers.variational import VariationalAlgorithm
+
+FACTORS_MAX = 256
 
 
 @dataclass(frozen=True, kw_only=True)
-class NonPrivateSolver(LeastSquaresSettings, Solver):
-    """Regularized alternating least squares with biases. Not private.
+class NonPrivateSolver(Solver):
+    """Alternating least squares without noise, on all that `als` may use. Not private.
 
-    Minimises Σ (v_ij − m − b_i − c_j − ⟨x_i, θ_j⟩)² + 4 (Σ b_i² + Σ c_j²) +
-    λ (Σ (n_i + 200)‖x_i‖² + Σ (n_j + 200)‖θ_j‖²), where m is the mean rating and n the number of
-    ratings of a row. Each axis is solved exactly given the other. See `LeastSquaresSettings`
-    for its parameters.
+    Fits the model of `als` under unit `value`, with features of the rating pattern and public item
+    features. Users are solved exactly, as those who fold in. The regularization is learnt from the
+    ratings, so it grows with the number of factors (`variational.py`).
+
+    Parameters
+    ----------
+    factors
+        Number of factors learnt from ratings. Profiles are longer, because they also hold features
+        of the rating pattern.
+    iterations
+        Number of times that both axes are solved.
     """
 
     name: ClassVar[str] = "non-private"
     status: ClassVar[Status] = Status.NONE
+    uses_item_features: ClassVar[bool] = True
+
+    factors: int = 20
+    iterations: int = 12
+
+    def __post_init__(self) -> None:
+        check_factors(self.factors, FACTORS_MAX)
+        check_iterations(self.iterations)
+
+    def algorithm(
+        self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
+    ) -> VariationalAlgorithm:
+        """Algorithm on exact ratings."""
+        return VariationalAlgorithm(
+            facts,
+            factors=self.factors,
+            iterations=self.iterations,
+            threads=threads,
+        )

@@ -19,15 +19,8 @@ def profiles(
     layout: Layout, state: ValueState, axis: Axis, ids: pl.Series, *, has_variances: bool
 ) -> Profiles:
     """Profiles of an axis, optionally with variances; pattern features have none."""
-    # Columns of both axes get the same size, so that more important ones are larger.
-    own, other = (
-        layout.joined(
-            each, *layout.parts(state.along(each).rows)[1:], layout.pattern_features[each]
-        )
-        for each in (axis, axis.other)
-    )
-    sizes = [np.sqrt(np.mean(rows**2, axis=0)) + 1e-9 for rows in (own, other)]
-    columns = np.sqrt(sizes[1] / sizes[0] * layout.unit)
+    own, other = (_factors(layout, state, each) for each in (axis, axis.other))
+    columns = column_scales(own, other, layout.unit)
     found = {"biases": state.along(axis).rows[:, 0] * layout.unit, "factors": own * columns}
     if has_variances:
         bias, factors, coefficients = layout.parts(state.along(axis).variances)
@@ -35,6 +28,16 @@ def profiles(
         found["bias_variances"] = bias[:, 0] * layout.unit**2
         found["variances"] = layout.joined(axis, factors, coefficients, nothing) * columns**2
     return Profiles(ids=ids, **{name: rows.astype(np.float32) for name, rows in found.items()})
+
+
+def column_scales(own: Rows, other: Rows, unit: float) -> Rows:
+    """Multipliers of an axis's columns, which turn predictions into rating units.
+
+    Columns of both axes get the same size, so that more important ones are larger.
+    """
+    sizes = [np.sqrt(np.mean(rows**2, axis=0)) + 1e-9 for rows in (own, other)]
+    scales: Rows = np.sqrt(sizes[1] / sizes[0] * unit)
+    return scales
 
 
 def _factors(layout: Layout, state: ValueState, axis: Axis) -> Rows:
