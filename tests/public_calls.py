@@ -2,9 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,41 +12,16 @@ import taciturn
 from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Csr, Preparation
 from tests.accounting.test_ledger import ITEMS
-from tests.solvers.helpers import random_ratings
-
-BUDGET = taciturn.Budget.from_epsilon(2, 1e-5)
-RATINGS = random_ratings(1, users=8, items=6)
-SMALL = RATINGS.select(np.arange(len(RATINGS)) < 3)
-
-NEW = object()
-"""Stands for a path at which nothing exists yet."""
-
-
-@cache
-def fit() -> taciturn.Fit:
-    """With variances, so that every method of a recommender can be called."""
-    solver = taciturn.AlsSolver(unit="value", factors=1, iterations=1, uncertainty=True)
-    return solver.fit(RATINGS, BUDGET)
-
-
-@cache
-def ledger() -> taciturn.Ledger:
-    return taciturn.Ledger([ITEMS])
-
-
-@cache
-def certificate() -> taciturn.Certificate:
-    return taciturn.Certificate.from_ledger(ledger(), 1e-5)
-
-
-@dataclass
-class Calls:
-    """Valid arguments of every public function, class and method. Files are in the work folder."""
-
-    made: dict[str, tuple[Any, dict[str, Any]]] = field(default_factory=dict)
-
-    def add(self, name: str, what: Any, /, **arguments: Any) -> None:
-        self.made[name] = what, arguments
+from tests.public_call_values import (
+    BUDGET,
+    NEW,
+    RATINGS,
+    Calls,
+    certificate,
+    fit,
+    ledger,
+    names_of,
+)
 
 
 def functions(calls: Calls) -> None:
@@ -144,7 +117,7 @@ def functions(calls: Calls) -> None:
     calls.add(
         "ItemFeatures",
         taciturn.ItemFeatures,
-        **{name: getattr(features, name) for name in _fields(taciturn.ItemFeatures)},
+        **{name: getattr(features, name) for name in names_of(taciturn.ItemFeatures)},
     )
     calls.add("ItemFeatures.aligned", features.aligned, item_ids=items)
     calls.add("ItemFeatures.fingerprint", features.fingerprint)
@@ -164,7 +137,7 @@ def _public_ratings(calls: Calls) -> None:
     )
     public = taciturn.load_public_ratings(RATINGS.to_frame(), scale="1:5:1")
     calls.add("with_public_ratings", taciturn.with_public_ratings, ratings=RATINGS, public=public)
-    known = {name: getattr(public, name) for name in _fields(taciturn.PublicRatings)}
+    known = {name: getattr(public, name) for name in names_of(taciturn.PublicRatings)}
     calls.add("PublicRatings", taciturn.PublicRatings, **known)
     calls.add("PublicRatings.fingerprint", public.fingerprint)
 
@@ -177,7 +150,7 @@ def accounting(calls: Calls) -> None:
     calls.add("Budget", taciturn.Budget, epsilon=2.0, delta=1e-5, mu=BUDGET.mu)
     calls.add("Budget.from_epsilon", taciturn.Budget.from_epsilon, epsilon=1.0, delta=1e-5)
     calls.add("Budget.from_mu", taciturn.Budget.from_mu, mu=1.0, delta=1e-5)
-    known = {name: getattr(certificate(), name) for name in _fields(taciturn.Certificate)}
+    known = {name: getattr(certificate(), name) for name in names_of(taciturn.Certificate)}
     calls.add("Certificate", taciturn.Certificate, **known)
     made = taciturn.Certificate
     calls.add("Certificate.from_ledger", made.from_ledger, ledger=ledger(), delta=1e-5)
@@ -189,7 +162,7 @@ def accounting(calls: Calls) -> None:
     calls.add("ExactRelease", taciturn.ExactRelease, purpose="mean", unit="value")
     calls.add("PatternRelease", taciturn.PatternRelease, purpose="counts", unit="value")
     calls.add("FoldInServing", taciturn.FoldInServing, purpose="profiles", unit="value")
-    event = {name: getattr(ITEMS, name) for name in _fields(taciturn.GaussianRelease)}
+    event = {name: getattr(ITEMS, name) for name in names_of(taciturn.GaussianRelease)}
     calls.add("GaussianRelease", taciturn.GaussianRelease, **event)
     calls.add("GaussianRelease.sampler_charge", ITEMS.sampler_charge, group=1, steps=1)
     films = {"kind": "item-features", "name": "films.csv", "sha256": "0" * 64, "columns": 3}
@@ -214,7 +187,7 @@ def solvers(calls: Calls) -> None:
             continue
         solver: taciturn.Solver = taciturn.BiasSolver(unit="value")
         if kind is not taciturn.Solver:
-            given = {each: getattr(kind(), each) for each in _fields(kind)}
+            given = {each: getattr(kind(), each) for each in names_of(kind)}
             calls.add(name, kind, **given)
             solver = kind(**{key: 1 for key in ("factors", "iterations") if key in given})
         budget = BUDGET if solver.is_private else None
@@ -263,7 +236,9 @@ def models(calls: Calls) -> None:
     model, rows = fit().model, np.zeros(1, dtype=np.int64)
     user, item = int(RATINGS.user_ids[0]), int(RATINGS.item_ids[0])
     calls.add(
-        "FactorModel", taciturn.FactorModel, **{n: getattr(model, n) for n in _fields(type(model))}
+        "FactorModel",
+        taciturn.FactorModel,
+        **{n: getattr(model, n) for n in names_of(type(model))},
     )
     for name in ("predict", "rows_of_pairs"):
         calls.add(f"FactorModel.{name}", getattr(model, name), users=[user], items=[item])
@@ -288,7 +263,9 @@ def models(calls: Calls) -> None:
     )
     profiles = model.item_profiles
     calls.add(
-        "Profiles", taciturn.Profiles, **{n: getattr(profiles, n) for n in _fields(type(profiles))}
+        "Profiles",
+        taciturn.Profiles,
+        **{n: getattr(profiles, n) for n in names_of(type(profiles))},
     )
     table = np.zeros((len(profiles), 2))
     calls.add("Profiles.from_rows", taciturn.Profiles.from_rows, ids=profiles.ids, rows=table)
@@ -387,7 +364,9 @@ def results(calls: Calls) -> None:
     accuracy = taciturn.accuracy(fit(), RATINGS, RATINGS)
     found = taciturn.CrossValidation(folds=(accuracy, accuracy))
     calls.add(
-        "Accuracy", taciturn.Accuracy, **{n: getattr(accuracy, n) for n in _fields(type(accuracy))}
+        "Accuracy",
+        taciturn.Accuracy,
+        **{n: getattr(accuracy, n) for n in names_of(type(accuracy))},
     )
     calls.add("CrossValidation", taciturn.CrossValidation, folds=found.folds)
     for name in ("mean", "standard_error"):
@@ -398,24 +377,20 @@ def results(calls: Calls) -> None:
     calls.add(
         "Comparison",
         taciturn.Comparison,
-        **{n: getattr(compared, n) for n in _fields(type(compared))},
+        **{n: getattr(compared, n) for n in names_of(type(compared))},
     )
     for name in ("summaries", "pairing", "to_dict"):
         calls.add(f"Comparison.{name}", getattr(compared, name))
     calls.add("Comparison.against", compared.against, earlier=compared)
-    calls.add("Fit", taciturn.Fit, **{n: getattr(fit(), n) for n in _fields(taciturn.Fit)})
+    calls.add("Fit", taciturn.Fit, **{n: getattr(fit(), n) for n in names_of(taciturn.Fit)})
     error = taciturn.held_out_error(fit(), RATINGS)
     calls.add(
         "HeldOutError",
         taciturn.HeldOutError,
-        **{n: getattr(error, n) for n in _fields(type(error))},
+        **{n: getattr(error, n) for n in names_of(type(error))},
     )
-    calls.add("Release", taciturn.Release, **dict.fromkeys(_fields(taciturn.Release)))
-    calls.add("Trained", taciturn.Trained, **dict.fromkeys(_fields(taciturn.Trained)))
-
-
-def _fields(kind: type) -> list[str]:
-    return list(inspect.signature(kind).parameters)
+    calls.add("Release", taciturn.Release, **dict.fromkeys(names_of(taciturn.Release)))
+    calls.add("Trained", taciturn.Trained, **dict.fromkeys(names_of(taciturn.Trained)))
 
 
 GROUPS: list[Callable[[Calls], None]] = [functions, accounting, solvers, models, data, results]

@@ -20,7 +20,8 @@ import polars as pl
 import pytest
 
 import taciturn
-from tests.public_calls import GROUPS, NEW, Calls
+from tests.public_call_values import NEW, Calls
+from tests.public_calls import GROUPS
 
 SOLVER_CONTRACT = {
     "algorithm",
