@@ -103,7 +103,8 @@ class Plan:
 
     def make_solver(self, name: str, unit: Unit | None) -> Any:
         """Solver of a run, with the settings of the plan that it has."""
-        serve = self.serve if "serve" in CATALOG[name].settings else None
+        entry = CATALOG.get(name) if isinstance(name, str) else None
+        serve = self.serve if entry and "serve" in entry.settings else None
         return make_solver(name, unit=unit, serve=serve)
 
     def check_item_features(self) -> None:

@@ -197,7 +197,7 @@ def make_solver(name: str, /, *, unit: Unit | str | None = None, **options: Any)
 
     `unit` is the privacy unit. Default: `rating`, or `value` if the solver supports no other.
     """
-    if name not in CATALOG:
+    if not (isinstance(name, str) and name in CATALOG):
         raise InvalidParameter(f"solver must be one of {', '.join(CATALOG)}, got {name!r}")
     entry = CATALOG[name]
     given = {option: value for option, value in options.items() if value is not None}
