@@ -198,7 +198,8 @@ def make_solver(name: str, /, *, unit: Unit | str | None = None, **options: Any)
     `unit` is the privacy unit. Default: `rating`, or `value` if the solver supports no other.
     """
     if not (isinstance(name, str) and name in CATALOG):
-        raise InvalidParameter(f"solver must be one of {', '.join(CATALOG)}, got {name!r}")
+        known = ", ".join(CATALOG)
+        raise InvalidParameter(f"solver must be one of {known}, got {validate.shown(name)}")
     entry = CATALOG[name]
     given = {option: value for option, value in options.items() if value is not None}
     if unit is not None:
