@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.mechanisms.grid import ValueGrid
@@ -128,15 +129,16 @@ def user_sums(
     grid: ValueGrid = GRIDS[0],
     portable: bool = False,
     usual: float = 4.0,
+    unit: Unit = Unit.USER,
 ) -> UserSums:
     """User-level sums from released items."""
     errors = ErrorPass(user_view(grid), first=1, threshold=threshold, portable=portable)
-    return UserSums(purpose="test", errors=errors, items=items, usual=usual)
+    return UserSums(purpose="test", errors=errors, items=items, usual=usual, unit=unit)
 
 
-def user_totals(items: int, grid: ValueGrid = GRIDS[0]) -> UserTotals:
+def user_totals(items: int, grid: ValueGrid = GRIDS[0], unit: Unit = Unit.USER) -> UserTotals:
     """User-level totals over `items` items."""
-    return UserTotals(items=items, view=user_view(grid))
+    return UserTotals(items=items, view=user_view(grid), unit=unit)
 
 
 @st.composite

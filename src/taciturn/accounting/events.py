@@ -27,13 +27,15 @@ class Rows(StrEnum):
 
     The g ratings of one user change g different rows of a table indexed by item or by rating, so
     its sensitivity grows by √g. They all change the same row of a table indexed by user, or the
-    same total, so its sensitivity grows by g.
+    same total, so its sensitivity grows by g. A table of contributions adds up one bounded
+    contribution for each user; its sensitivity holds for any change of one user's ratings.
     """
 
     ITEMS = "items"
     USERS = "users"
     TOTAL = "total"
     RATINGS = "ratings"
+    CONTRIBUTIONS = "contributions"
 
     @property
     def is_shared(self) -> bool:
@@ -147,6 +149,18 @@ class GaussianRelease:
         """Gaussian-DP parameter of this event alone."""
         return self.sensitivity / self.noise_scale
 
+    @property
+    def is_bounded_by_user(self) -> bool:
+        """True if the sensitivity holds for any number of ratings of one user."""
+        return self.rows is Rows.CONTRIBUTIONS and self.unit is not Unit.USER
+
+    def growth(self, group: int) -> int:
+        """Squared growth of the sensitivity for `group` ratings of one user, or `group` users."""
+        if self.is_bounded_by_user:
+            return 1
+        is_shared = self.rows.is_shared or self.unit is Unit.USER
+        return group**2 if is_shared else group
+
     def sampler_charge(self, group: int = 1, steps: int = 1) -> tuple[float, float]:
         """Cost (λ, κ) of the sampler's error for `steps` changes of `group` ratings of one user.
 
@@ -158,13 +172,14 @@ class GaussianRelease:
         """
         group = validate.positive_integer("group", group, "it counts ratings or users")
         steps = validate.positive_integer("steps", steps, "it counts changes")
-        coordinates = steps * group * self.coordinates
+        changed = 1 if self.is_bounded_by_user else group
+        coordinates = steps * changed * self.coordinates
         tail = coordinates * self.sampler_tail
         if self.sampler_error == 0:
             return 0.0, tail
         tail += sampler.CIPHER
         is_shared = self.rows.is_shared or self.unit is Unit.USER
-        distance = sampler.CORE + steps * (group if is_shared else 1) * self.mu
+        distance = sampler.CORE + steps * (changed if is_shared else 1) * self.mu
         error = self.sampler_error * max(1.0, distance / sampler.RANGE) ** 2
         if distance > sampler.RANGE_MAX or error >= 0.5:
             return math.inf, tail

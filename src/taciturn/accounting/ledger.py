@@ -176,13 +176,7 @@ class Ledger:
                 "something was released without noise, so the run has no finite mu"
             )
         events = self._gaussian()
-        scaled = [
-            (
-                event.mu,
-                steps**2 * group ** (2 if event.rows.is_shared or self.unit is Unit.USER else 1),
-            )
-            for event in events
-        ]
+        scaled = [(event.mu, steps**2 * event.growth(group)) for event in events]
         errors, tails = zip(*(event.sampler_charge(group, steps) for event in events), strict=True)
         return Spend(
             mu=gaussian.round_up(gaussian.compose(scaled)),

@@ -5,6 +5,9 @@ Neighbouring datasets differ by all ratings of one user. Each of a user's n rati
 (docs/proofs/user.md).
 """
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +21,22 @@ from taciturn.queries.values import GridValues, ValueView
 
 USERS_MAX = 2**24
 """Maximum number of users for which sums are exact."""
+
+
+def for_any_change(query: BoundedQuery, unit: Unit, factor: float) -> BoundedQuery:
+    """Query of users' contributions under another unit: any ratings of one user may change.
+
+    `factor` multiplies the bound for adding or removing a user (docs/proofs/user.md).
+    """
+    if unit is Unit.USER:
+        return query
+    return replace(
+        query,
+        unit=unit,
+        rows=Rows.CONTRIBUTIONS,
+        sensitivity=query.sensitivity * factor * (1 + 2.0**-50),
+        proof="user.md#one-rating",
+    )
 
 
 def weights(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -39,25 +58,30 @@ class UserTotals:
     """Weight of each item; number of users, and totals of their means: two tables.
 
     The second holds the number of users and the sums over users of their mean v and mean v², where
-    values are divided by the largest value of their grid.
+    values are divided by the largest value of their grid. Under other units than `user` the bounds
+    are those for any change of one user's ratings.
     """
 
-    def __init__(self, *, items: int, view: ValueView) -> None:
+    def __init__(self, *, items: int, view: ValueView, unit: Unit = Unit.USER) -> None:
         check_axis(view)
         self.view, self._items = view, items
+        one = 1 << COUNT_BITS
+        weights = BoundedQuery(
+            purpose="weights of items",
+            unit=Unit.USER,
+            rows=Rows.ITEMS,
+            shape=(items, 1),
+            exponent=-COUNT_BITS,
+            sensitivity=float(one),
+            coordinates=items,
+            magnitude=USERS_MAX * one,
+            proof="user.md#claim",
+        )
+        totals = totals_query("number of users, sums of their means", Unit.USER, USERS_MAX)
         self.queries = (
-            BoundedQuery(
-                purpose="weights of items",
-                unit=Unit.USER,
-                rows=Rows.ITEMS,
-                shape=(items, 1),
-                exponent=-COUNT_BITS,
-                sensitivity=float(1 << COUNT_BITS),
-                coordinates=items,
-                magnitude=USERS_MAX << COUNT_BITS,
-                proof="user.md#claim",
-            ),
-            totals_query("number of users, sums of their means", Unit.USER, USERS_MAX),
+            for_any_change(weights, unit, math.sqrt(2)),
+            # Means and mean squares lie in a region of diameter 2, up to rounding.
+            for_any_change(totals, unit, 2 / math.sqrt(3) * (1 + 2.0**-20)),
         )
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:

@@ -20,7 +20,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import Answer, BoundedQuery
 from taciturn.queries.error_pass import ErrorPass, square_bits
 from taciturn.queries.features import NORM, AxisFeatures
-from taciturn.queries.per_user import USERS_MAX, check_axis
+from taciturn.queries.per_user import USERS_MAX, check_axis, for_any_change
 from taciturn.queries.values import GridValues
 
 _LARGEST = 1e29
@@ -166,6 +166,9 @@ class UserSums:
     width
         Number of columns to record: the width planned before the first release, at least the actual
         one.
+    unit
+        Privacy unit. Under other units than `user` the bounds are those for any change of one
+        user's ratings.
     """
 
     def __init__(
@@ -176,6 +179,7 @@ class UserSums:
         items: ReleasedItems,
         usual: float = 1.0,
         width: int = 1,
+        unit: Unit = Unit.USER,
     ) -> None:
         check_axis(errors.view)
         if not 0 < usual < math.inf:
@@ -189,6 +193,7 @@ class UserSums:
             features=items.coefficients - items.width,
             columns=items.width,
             width=max(width, items.width),
+            unit=unit,
         )
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
@@ -273,7 +278,14 @@ def contribution_bound(errors: ErrorPass) -> int:
 
 
 def user_queries(
-    purpose: str, errors: ErrorPass, *, items: int, features: int, columns: int, width: int
+    purpose: str,
+    errors: ErrorPass,
+    *,
+    items: int,
+    features: int,
+    columns: int,
+    width: int,
+    unit: Unit = Unit.USER,
 ) -> tuple[BoundedQuery, ...]:
     """Public facts of the tables of `UserSums`, which have `columns` columns by item.
 
@@ -291,6 +303,7 @@ def user_queries(
             (items, columns),
             grid.exponent - feature_bits,
             float(bound * NORM),
+            2.0,
             items * width,
         ),
         (
@@ -299,6 +312,7 @@ def user_queries(
             (1, _triangle(columns)),
             -2 * feature_bits,
             float(NORM**2),
+            math.sqrt(2),
             _triangle(width),
         ),
         (
@@ -307,6 +321,7 @@ def user_queries(
             (1, 1 + (columns - 1) * (columns + features)),
             -(_COVARIANCE_BITS + _FINE_BITS),
             norm,
+            2.0,
             1 + (width - 1) * (width + features),
         ),
         (
@@ -315,11 +330,13 @@ def user_queries(
             (1, 1),
             2 * grid.exponent - bits,
             float(threshold**2 << bits),
+            1.0,
             1,
         ),
     )
-    return tuple(
-        BoundedQuery(
+    found = []
+    for name, rows, shape, exponent, sensitivity, factor, coordinates in tables:
+        query = BoundedQuery(
             purpose=f"{purpose}, {name}",
             unit=Unit.USER,
             rows=rows,
@@ -330,8 +347,8 @@ def user_queries(
             magnitude=USERS_MAX * math.ceil(sensitivity),
             proof="user.md#claim",
         )
-        for name, rows, shape, exponent, sensitivity, coordinates in tables
-    )
+        found.append(for_any_change(query, unit, factor))
+    return tuple(found)
 
 
 def _triangle(width: int) -> int:

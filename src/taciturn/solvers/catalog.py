@@ -73,24 +73,23 @@ _RATING_LEDGER = LedgerShape(
         ),
     ),
 )
-_USER_LEDGER = LedgerShape(
-    "user.md#claim",
-    (
-        _phase(
-            "", {"weights of items": Rows.ITEMS, "number of users, sums of their means": Rows.TOTAL}
-        ),
-        _phase(
-            "step {step} of {steps}, ",
-            {
-                "sums by item": Rows.ITEMS,
-                "products of features": Rows.TOTAL,
-                "posterior covariances": Rows.TOTAL,
-                "mean squares": Rows.TOTAL,
-            },
-            is_repeated=True,
-        ),
-    ),
-)
+
+
+def _user_ledger(proof: str, by_item: Rows, totals: Rows) -> LedgerShape:
+    """Ledger of contributions of whole users, whose rows depend on the privacy unit."""
+    start = {"weights of items": by_item, "number of users, sums of their means": totals}
+    each = {
+        "sums by item": by_item,
+        "products of features": totals,
+        "posterior covariances": totals,
+        "mean squares": totals,
+    }
+    phases = _phase("", start), _phase("step {step} of {steps}, ", each, is_repeated=True)
+    return LedgerShape(proof, phases)
+
+
+_USER_LEDGER = _user_ledger("user.md#claim", Rows.ITEMS, Rows.TOTAL)
+_CONTRIBUTION_LEDGER = _user_ledger("user.md#one-rating", Rows.CONTRIBUTIONS, Rows.CONTRIBUTIONS)
 _GRADIENT_LEDGER = LedgerShape(
     "gradient.md#claim", (_phase("gradient {step} of {steps}, ", _SUMS, is_repeated=True),)
 )
@@ -130,6 +129,7 @@ CATALOG: dict[str, Entry] = {
         ledgers={Unit.VALUE: _VALUE_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
         pattern_setting="pattern_features",
         ledger_of_biases=_BIAS_LEDGER,
+        ledger_of_users=_CONTRIBUTION_LEDGER,
         inputs=frozenset({InputKind.ITEM_FEATURES, InputKind.PUBLIC_RATINGS}),
     ),
     "gradient": Entry(

@@ -106,6 +106,9 @@ class Entry:
     ledger_of_biases
         Shape of its ledger under `value` if its data are too small for factors; None if it has
         none.
+    ledger_of_users
+        Shape of its ledger under other units than `user` if it bounds whole users; None if it never
+        does.
     inputs
         Kinds of public inputs that it uses, each at most once.
     """
@@ -117,6 +120,7 @@ class Entry:
     flaws: tuple[str, ...] = ()
     pattern_setting: str | None = None
     ledger_of_biases: LedgerShape | None = None
+    ledger_of_users: LedgerShape | None = None
     inputs: frozenset[InputKind] = frozenset()
 
     @property
@@ -184,7 +188,7 @@ class Entry:
             raise InvalidDocument("the ledger names a public input that its solver does not use")
         if not all(map(self._is_known, ledger.events)):
             raise InvalidDocument("the ledger has an event that its solver does not record")
-        shape = self.ledger_of_biases if self.is_of_biases(ledger) else self.ledgers[ledger.unit]
+        shape = self._shape(ledger)
         if shape is None:
             return
         steps = shape.check([each for each in ledger.events if isinstance(each, GaussianRelease)])
@@ -196,12 +200,15 @@ class Entry:
 
     def is_of_biases(self, ledger: Ledger) -> bool:
         """Whether the ledger is that of a training without factors: it begins with its purpose."""
-        if self.ledger_of_biases is None or ledger.unit is not Unit.VALUE:
-            return False
-        first = self.ledger_of_biases.phases[0].tables[0].purpose
-        return any(
-            isinstance(event, GaussianRelease) and event.purpose == first for event in ledger.events
-        )
+        return ledger.unit is Unit.VALUE and _begins(ledger, self.ledger_of_biases)
+
+    def _shape(self, ledger: Ledger) -> LedgerShape | None:
+        """Shape that the ledger must have."""
+        if self.is_of_biases(ledger):
+            return self.ledger_of_biases
+        if ledger.unit is Unit.RATING and _begins(ledger, self.ledger_of_users):
+            return self.ledger_of_users
+        return self.ledgers[ledger.unit]
 
     def _is_known(self, event: Event) -> bool:
         """Whether the solver records such an event; the purpose of a noisy one is not compared."""
@@ -220,3 +227,13 @@ class Entry:
             for each in combinations(others, count)
         )
         return event.flaw is not None and event.flaw in chosen
+
+
+def _begins(ledger: Ledger, shape: LedgerShape | None) -> bool:
+    """Whether the ledger has the first purpose of a shape, with which no other shape begins."""
+    if shape is None:
+        return False
+    first = shape.phases[0].tables[0].purpose
+    return any(
+        isinstance(event, GaussianRelease) and event.purpose == first for event in ledger.events
+    )

@@ -8,6 +8,7 @@ needs only the counts, so nothing else about the rating pattern is queried (docs
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,8 +47,10 @@ from taciturn.solvers.gradient import DescentState, TwoAxisDescent
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.01, 0.008
 """Budget shares of each table of counts, of the totals, and of all sums of squares together."""
 
-RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12))
-"""Number of factors by the minimum product of the data weights of users and items."""
+RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12), (0.8, 16), (0.88, 24))
+RANKS_FOLD_IN = ((0.3, 2), (0.45, 4), (0.53, 8), (0.57, 12), (0.75, 16), (0.85, 24))
+"""Number of factors by the minimum product of the data weights of users and items, if users are
+published and if they fold in. Noise in many factors of a user does harm only if these are used."""
 
 _RATINGS_MIN = 1.0
 """Number of ratings that is assumed where noise hides it."""
@@ -101,9 +104,10 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         iterations: int | None,
         *,
         has_variances: bool = False,
+        ranks: Sequence[tuple[float, int]] = RANKS,
     ) -> None:
         self.budget, self._has_variances = budget, has_variances
-        self._public = PublicItems.of(facts)
+        self._public, self._ranks = PublicItems.of(facts), ranks
         if factors is None and most_factors(facts.shape, budget) == 0:
             factors = 0 if self._public is None else self._public.factors
         steps = _descent_steps(budget, factors, iterations)
@@ -198,7 +202,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         factors = self._steps.factors
         if self._is_rank_free:
             weight = _product_weight(self._steps, users, items, self._errors.noise)
-            factors = rank_of(weight, RANKS)
+            factors = rank_of(weight, self._ranks)
         if self._public is not None:
             if self._is_rank_free:
                 factors = min(max(factors, self._public.factors), self._steps.factors)
@@ -271,13 +275,20 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
 
 def most_factors(shape: tuple[int, int], budget: Budget, ratings: float | None = None) -> int:
     """Default number of factors for `ratings` ratings, or if every user rated every item."""
+    if ratings is not None:
+        return rank_of(expected_weight(shape, budget, ratings), RANKS)
     steps, clip = _descent_steps(budget, None, None), ClipRule.for_mu(budget.mu)
-    if ratings is None:
-        users, items = (np.full(1, float(count)) for count in reversed(shape))
-    else:
-        users, items = (long_tailed(ratings / max(1, count)) for count in shape)
+    users, items = (np.full(1, float(count)) for count in reversed(shape))
     noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
     return rank_of(_product_weight(steps, users, items, noise), RANKS)
+
+
+def expected_weight(shape: tuple[int, int], budget: Budget, ratings: float) -> float:
+    """Product of the data weights of users and items for `ratings` ratings."""
+    steps, clip = _descent_steps(budget, None, None), ClipRule.for_mu(budget.mu)
+    users, items = (long_tailed(ratings / max(1, count)) for count in shape)
+    noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
+    return _product_weight(steps, users, items, noise)
 
 
 def _product_weight(steps: DescentSteps, users: Vector, items: Vector, noise: float) -> float:

@@ -8,6 +8,7 @@ import numpy as np
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.model.assumptions import WIDTH
+from taciturn.solvers.als import rating, user_plan
 from taciturn.solvers.als.rating import most_factors
 from taciturn.solvers.als.user_plan import most_user_factors
 from taciturn.solvers.contract import PublicFacts
@@ -19,13 +20,28 @@ _MEAN_NOISE_MAX = 0.1
 """Maximum noise of the mean rating for factors under `value`, on a scale of width 4. Residuals are
 clipped about predictions, which must be roughly right first."""
 
+_MARGIN = 1.25
+"""Minimum ratio of expected data weights from which whole users are bounded under `rating`."""
+
 _USUAL_RATINGS = 50
-"""Number of ratings of a user for which a number of users is stated."""
+"""Number of ratings of a user that is assumed where it is not known."""
 
 
 def has_factors_by_size(facts: PublicFacts, budget: Budget) -> bool:
     """Whether `als` under `value` uses factors, from the public rating pattern."""
     return facts.pattern.entries >= _value_size(facts, budget)
+
+
+def bounds_whole_users(facts: PublicFacts, budget: Budget) -> bool:
+    """Whether `als` under `rating` bounds whole users if these fold in: from public facts alone.
+
+    Noise is then larger for items, and users are exact in training. That pays where many users
+    share few items. Compares expected data weights for users with `_USUAL_RATINGS` ratings.
+    """
+    users, items = facts.shape
+    whole = user_plan.expected_weight(items, budget, users, _USUAL_RATINGS)
+    single = rating.expected_weight(facts.shape, budget, users * _USUAL_RATINGS)
+    return whole > _MARGIN * single
 
 
 def size_for_factors(facts: PublicFacts, unit: Unit, budget: Budget) -> str:

@@ -11,8 +11,8 @@ from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
 from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.fold_in import RANGE_MAX, FoldInAlgorithm
 from taciturn.solvers.als.layout import Layout
-from taciturn.solvers.als.rating import RatingAlgorithm
-from taciturn.solvers.als.size import has_factors_by_size
+from taciturn.solvers.als.rating import RANKS, RANKS_FOLD_IN, RatingAlgorithm
+from taciturn.solvers.als.size import bounds_whole_users, has_factors_by_size
 from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.als.value import ROUNDS, ValueAlgorithm
 from taciturn.solvers.bias import BiasAlgorithm
@@ -130,7 +130,7 @@ class AlsSolver(Solver):
             raise InvalidParameter(
                 f"{option('uncertainty', True)} needs a scale no wider than {RANGE_MAX:,.0f}"
             )
-        if self.unit is Unit.USER:
+        if self.unit is Unit.USER or self._bounds_whole_users(facts, budget):
             return UserAlgorithm(
                 facts,
                 budget,
@@ -138,11 +138,19 @@ class AlsSolver(Solver):
                 self.iterations,
                 threads,
                 has_variances=self.uncertainty,
+                unit=Unit(self.unit),
             )
         algorithm = self._two_axis_algorithm(facts, budget, threads)
         if not self.folds_in:
             return algorithm
         return FoldInAlgorithm(algorithm, algorithm.user_prior, facts, threads)
+
+    def _bounds_whole_users(self, facts: PublicFacts, budget: Budget) -> bool:
+        """Whether every user's whole contribution is bounded, although ratings are protected."""
+        is_chosen = self.factors is not None or self.iterations is not None
+        if self.unit is not Unit.RATING or not self.folds_in or is_chosen:
+            return False
+        return bounds_whole_users(facts, budget)
 
     def _two_axis_algorithm(
         self, facts: PublicFacts, budget: Budget, threads: int | None
@@ -150,7 +158,12 @@ class AlsSolver(Solver):
         """Algorithm under `value` or `rating`, which releases profiles of both axes."""
         if self.unit is Unit.RATING:
             return RatingAlgorithm(
-                facts, budget, self.factors, self.iterations, has_variances=self.uncertainty
+                facts,
+                budget,
+                self.factors,
+                self.iterations,
+                has_variances=self.uncertainty,
+                ranks=RANKS_FOLD_IN if self.folds_in else RANKS,
             )
         if self._is_all_default and not has_factors_by_size(facts, budget):
             return BiasAlgorithm(facts, budget)

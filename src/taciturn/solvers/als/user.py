@@ -61,6 +61,7 @@ from taciturn.solvers.descent import (
     rating_scale_factor,
     shrunk_counts,
 )
+from taciturn.solvers.entry import OWN_PROFILES
 
 _FACTORS_START = 0.5
 """Initial standard deviation of factors, as a fraction of that of their prior."""
@@ -105,7 +106,10 @@ class UserState:
 
 
 class UserAlgorithm(Algorithm[UserState]):
-    """Descent under unit `user`.
+    """Descent under unit `user`, and under other units if whole users are bounded.
+
+    Under other units the noise is that for any change of one user's ratings: twice as large for
+    sums by item, whose contributions can turn around (docs/proofs/user.md).
 
     Parameters
     ----------
@@ -121,9 +125,9 @@ class UserAlgorithm(Algorithm[UserState]):
         Number of threads for the owner-only profiles of users.
     has_variances
         Whether the model includes posterior variances of items.
+    unit
+        Privacy unit.
     """
-
-    unit = Unit.USER
 
     def __init__(
         self,
@@ -134,8 +138,11 @@ class UserAlgorithm(Algorithm[UserState]):
         threads: int | None = None,
         *,
         has_variances: bool = False,
+        unit: Unit = Unit.USER,
     ) -> None:
         self.budget, self._facts, self._threads = budget, facts, threads
+        self.unit, is_user = unit, unit is Unit.USER
+        self.served_exactly = None if is_user else OWN_PROFILES
         self._has_variances = has_variances
         self._is_rank_free = factors is None
         self._steps = user_steps(factors, iterations)
@@ -153,8 +160,9 @@ class UserAlgorithm(Algorithm[UserState]):
         self._square_noise = _CLIP.multiplier**2 / (
             _CLIP.slope * mu * math.sqrt(SQUARE_SHARE * most)
         )
-        self._total_noise = math.sqrt(3 / TOTAL_SHARE) / mu
-        self._totals = UserTotals(items=facts.items, view=self._view)
+        self._total_noise = math.sqrt((3 if is_user else 4) / TOTAL_SHARE) / mu
+        self._ratio = ratio if is_user else ratio / 2
+        self._totals = UserTotals(items=facts.items, view=self._view, unit=unit)
         self.schedule = self._planned()
 
     def _planned(self) -> tuple[QueryStep, ...]:
@@ -168,6 +176,7 @@ class UserAlgorithm(Algorithm[UserState]):
             features=self._features.shape[1],
             columns=width,
             width=width,
+            unit=self.unit,
         )
         each = (PRODUCT_SHARE, COVARIANCE_SHARE, SQUARE_SHARE)
         shares = self._share, *(share / count for share in each)
@@ -205,6 +214,7 @@ class UserAlgorithm(Algorithm[UserState]):
             items=self._items(state, state.items, state.mean),
             usual=_USUAL * max(1.0, state.ratings),
             width=1 + self._steps.factors,
+            unit=self.unit,
         )
 
     def update(self, step: int, state: UserState, released: Released) -> UserState:
@@ -283,7 +293,7 @@ class UserAlgorithm(Algorithm[UserState]):
         factors = self._steps.factors
         if self._is_rank_free:
             factors = supported_factors(
-                self._steps, after.weights, self._errors.ratio, self._weight(after), ratings
+                self._steps, after.weights, self._ratio, self._weight(after), ratings
             )
             if self._public is not None:
                 factors = min(max(factors, self._public.factors), self._steps.factors)
@@ -365,7 +375,7 @@ class UserAlgorithm(Algorithm[UserState]):
                 ratings=state.ratings,
             ),
             standard_deviation=state.standard_deviation,
-            noise=1 / (ATTENUATION * self._errors.ratio),
+            noise=1 / (ATTENUATION * self._ratio),
             weight=self._weight(state),
             unit=state.rating_unit,
         )

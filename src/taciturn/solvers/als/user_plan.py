@@ -16,7 +16,7 @@ PRODUCT_SHARE, COVARIANCE_SHARE, SQUARE_SHARE = 0.02, 0.01, 0.005
 
 _ITERATIONS = 24
 
-RANKS = ((0.12, 4), (0.45, 8), (0.58, 12), (0.7, 16))
+RANKS = ((0.12, 4), (0.25, 8), (0.5, 12), (0.7, 16), (0.8, 24))
 """Number of factors by the minimum of a·b², for the data weights a of items and b of a usual user.
 Few ratings of each user do more harm than noisy items, because users are fitted to them exactly."""
 
@@ -30,6 +30,18 @@ def most_user_factors(items: int, budget: Budget, users: float, ratings: float) 
     ratio = budget.mu * math.sqrt(gradient_share(steps))
     weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
     return supported_factors(steps, weights, ratio, 1 / math.sqrt(ratings), ratings)
+
+
+def expected_weight(items: int, budget: Budget, users: int, ratings: float) -> float:
+    """Product of the data weights of items and users if the noise is for any change of a user.
+
+    `ratings` is the assumed number of ratings of a user.
+    """
+    steps = user_steps(None, None)
+    ratio = budget.mu * math.sqrt(gradient_share(steps)) / 2
+    weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
+    of_items = steps.data_weight(weights, 1 / (ATTENUATION * ratio), 1 / math.sqrt(ratings))
+    return of_items * steps.data_weight(np.array([ratings]), 0.0)
 
 
 def supported_factors(
