@@ -120,7 +120,7 @@ class UserAlgorithm(Algorithm[UserState]):
     factors
         Number of factors. Default: from the noisy weights and the noise.
     iterations
-        Number of steps. Default: 24.
+        Number of steps. Default: the less noise, the more steps.
     threads
         Number of threads for the owner-only profiles of users.
     has_variances
@@ -145,7 +145,7 @@ class UserAlgorithm(Algorithm[UserState]):
         self.served_exactly = None if is_user else OWN_PROFILES
         self._has_variances = has_variances
         self._is_rank_free = factors is None
-        self._steps = user_steps(factors, iterations)
+        self._steps = user_steps(budget.mu if is_user else budget.mu / 2, factors, iterations)
         scale = facts.scale
         self._middle, self._unit = (scale.low + scale.high) / 2, rating_scale_factor(scale)
         self._share = gradient_share(self._steps)

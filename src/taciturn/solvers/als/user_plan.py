@@ -14,7 +14,9 @@ WEIGHT_SHARE, TOTAL_SHARE = 0.03, 0.02
 PRODUCT_SHARE, COVARIANCE_SHARE, SQUARE_SHARE = 0.02, 0.01, 0.005
 """Budget shares of products of features, posterior covariances and mean squares, over all steps."""
 
-_ITERATIONS = 24
+_ITERATIONS, _ITERATIONS_BY_MU, _ITERATIONS_MAX = 14, 8, 32
+"""Default number of steps without any budget, its growth with μ, and its maximum. Noise is shared
+by all steps, so that few are better where it is large."""
 
 RANKS = ((0.12, 4), (0.25, 8), (0.5, 12), (0.7, 16), (0.8, 24))
 """Number of factors by the minimum of a·b², for the data weights a of items and b of a usual user.
@@ -26,7 +28,7 @@ ATTENUATION = 1 / 1.05
 
 def most_user_factors(items: int, budget: Budget, users: float, ratings: float) -> int:
     """Default number of factors for `users` users with `ratings` ratings each."""
-    steps = user_steps(None, None)
+    steps = user_steps(budget.mu)
     ratio = budget.mu * math.sqrt(gradient_share(steps))
     weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
     return supported_factors(steps, weights, ratio, 1 / math.sqrt(ratings), ratings)
@@ -37,8 +39,8 @@ def expected_weight(items: int, budget: Budget, users: int, ratings: float) -> f
 
     `ratings` is the assumed number of ratings of a user.
     """
-    steps = user_steps(None, None)
-    ratio = budget.mu * math.sqrt(gradient_share(steps)) / 2
+    steps = user_steps(budget.mu / 2)
+    ratio = budget.mu / 2 * math.sqrt(gradient_share(steps))
     weights = long_tailed(users * math.sqrt(ratings) / max(1, items))
     of_items = steps.data_weight(weights, 1 / (ATTENUATION * ratio), 1 / math.sqrt(ratings))
     return of_items * steps.data_weight(np.array([ratings]), 0.0)
@@ -53,11 +55,14 @@ def supported_factors(
     return rank_of(of_items * of_user**2, RANKS)
 
 
-def user_steps(factors: int | None, iterations: int | None) -> DescentSteps:
-    """Settings of the descent; the largest number of factors if it is None."""
+def user_steps(
+    mu: float, factors: int | None = None, iterations: int | None = None
+) -> DescentSteps:
+    """Settings of the descent for a budget of μ; the largest number of factors by default."""
+    usual = min(_ITERATIONS_MAX, round(_ITERATIONS + _ITERATIONS_BY_MU * mu))
     return DescentSteps(
         factors=RANKS[-1][1] if factors is None else factors,
-        iterations=iterations or _ITERATIONS,
+        iterations=iterations or usual,
         step_size=0.4,
         regularization=0.8,
         averaged=0.75,
