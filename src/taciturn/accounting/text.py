@@ -142,6 +142,8 @@ UNITS = {
         protects="all ratings of a user together",
         not_protected=(
             "which items exist: the list is treated as public",
+            "a change in the ratings of a user who stays, even of one rating, at mu: it counts as "
+            "two steps, and costs up to 2 mu",
             OWN_PROFILE,
             _SHARED_PATTERNS,
         ),
