@@ -107,8 +107,8 @@ class Entry:
         Shape of its ledger under `value` if its data are too small for factors; None if it has
         none.
     ledger_of_users
-        Shape of its ledger under other units than `user` if it bounds whole users; None if it never
-        does.
+        Shape of its ledger under unit `rating` if it bounds whole users, who then fold in; None if
+        it never does.
     inputs
         Kinds of public inputs that it uses, each at most once.
     """
@@ -188,7 +188,7 @@ class Entry:
             raise InvalidDocument("the ledger names a public input that its solver does not use")
         if not all(map(self._is_known, ledger.events)):
             raise InvalidDocument("the ledger has an event that its solver does not record")
-        shape = self._shape(ledger)
+        shape = self._shape(ledger, settings)
         if shape is None:
             return
         steps = shape.check([each for each in ledger.events if isinstance(each, GaussianRelease)])
@@ -202,11 +202,17 @@ class Entry:
         """Whether the ledger is that of a training without factors: it begins with its purpose."""
         return ledger.unit is Unit.VALUE and _begins(ledger, self.ledger_of_biases)
 
-    def _shape(self, ledger: Ledger) -> LedgerShape | None:
-        """Shape that the ledger must have."""
+    def _shape(self, ledger: Ledger, settings: Mapping[str, Any]) -> LedgerShape | None:
+        """Shape that the ledger must have.
+
+        Whole users are bounded only if they fold in and no size is chosen. Otherwise the ledger
+        could claim that tables of published profiles do not depend on a user's number of ratings.
+        """
         if self.is_of_biases(ledger):
             return self.ledger_of_biases
-        if ledger.unit is Unit.RATING and _begins(ledger, self.ledger_of_users):
+        is_chosen = any(settings.get(name) is not None for name in ("factors", "iterations"))
+        may_bound_users = ledger.unit is Unit.RATING and settings.get("serve") == FOLD_IN
+        if may_bound_users and not is_chosen and _begins(ledger, self.ledger_of_users):
             return self.ledger_of_users
         return self.ledgers[ledger.unit]
 

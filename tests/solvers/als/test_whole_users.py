@@ -83,6 +83,26 @@ def test_tables_by_item_are_not_accepted_as_contributions() -> None:
         check_solver(fit.solver, fit.settings, Ledger(events))
 
 
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.parametrize("chosen_settings", [{"factors": 4}, {"iterations": 22}])
+def test_contributions_are_not_accepted_with_a_chosen_size(chosen_settings: dict[str, int]) -> None:
+    """Trainings with a chosen size never bound whole users."""
+    fit = fitted(random_ratings(1))
+    assert sum(each.purpose.endswith("mean squares") for each in fit.ledger.events) == 22
+    with pytest.raises(InvalidDocument):
+        check_solver(fit.solver, {**fit.settings, **chosen_settings}, fit.ledger)
+
+
+@pytest.mark.usefixtures("chosen")
+@pytest.mark.parametrize("serve", [None, "profiles"])
+def test_contributions_are_not_accepted_with_published_profiles(serve: str | None) -> None:
+    """Their certificate would state the same guarantee for 100 ratings of a user as for one."""
+    fit = fitted(random_ratings(1))
+    events = [each for each in fit.ledger.events if isinstance(each, GaussianRelease)]
+    with pytest.raises(InvalidDocument):
+        check_solver(fit.solver, {**fit.settings, "serve": serve}, Ledger(events))
+
+
 def facts(users: int, items: int) -> PublicFacts:
     return PublicFacts(
         scale=Scale.parse("1:5"),
