@@ -21,6 +21,7 @@ from taciturn.data.synthetic import SyntheticSize, synthetic_ratings
 from taciturn.errors import InvalidDocument
 from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.queries.per_user import USERS_MAX
 from taciturn.release.verify import verify_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.scale import Scale
@@ -138,6 +139,14 @@ def test_whole_users_are_bounded_where_many_share_few_items(
         other = AlsSolver(unit="rating", **settings).algorithm(facts(users, items), budget)
         assert not isinstance(other, UserAlgorithm)
         assert isinstance(other, RatingAlgorithm) is ("serve" not in settings)
+
+
+@pytest.mark.parametrize(("users", "expected"), [(USERS_MAX - 1, True), (USERS_MAX, False)])
+def test_whole_users_are_bounded_only_as_long_as_their_sums_are_exact(
+    users: int, expected: bool
+) -> None:
+    budget = Budget.from_epsilon(1, 1e-9)
+    assert bounds_whole_users(facts(users, 20_000), budget) is expected
 
 
 @pytest.mark.slow

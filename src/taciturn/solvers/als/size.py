@@ -8,6 +8,7 @@ import numpy as np
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.model.assumptions import WIDTH
+from taciturn.queries.per_user import USERS_MAX
 from taciturn.solvers.als import rating, user_plan
 from taciturn.solvers.als.rating import most_factors
 from taciturn.solvers.als.user_plan import most_user_factors
@@ -36,9 +37,12 @@ def bounds_whole_users(facts: PublicFacts, budget: Budget) -> bool:
     """Whether `als` under `rating` bounds whole users if these fold in: from public facts alone.
 
     Noise is then larger for items, and users are exact in training. That pays where many users
-    share few items. Compares expected data weights for users with `_USUAL_RATINGS` ratings.
+    share few items. Compares expected data weights for users with `_USUAL_RATINGS` ratings. Never
+    with more users than sums of contributions are exact for.
     """
     users, items = facts.shape
+    if users >= USERS_MAX:
+        return False
     whole = user_plan.expected_weight(items, budget, users, _USUAL_RATINGS)
     single = rating.expected_weight(facts.shape, budget, users * _USUAL_RATINGS)
     return whole > _MARGIN * single
