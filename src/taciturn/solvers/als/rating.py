@@ -48,7 +48,7 @@ _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.01, 0.008
 """Budget shares of each table of counts, of the totals, and of all sums of squares together."""
 
 RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12), (0.8, 16), (0.88, 24))
-RANKS_FOLD_IN = ((0.3, 2), (0.45, 4), (0.53, 8), (0.57, 12), (0.75, 16), (0.85, 24))
+RANKS_FOLD_IN = ((0.3, 2), (0.38, 4), (0.53, 8), (0.57, 12), (0.75, 16), (0.85, 24))
 """Number of factors by the minimum product of the data weights of users and items, if users are
 published and if they fold in. Noise in many factors of a user does harm only if these are used."""
 
