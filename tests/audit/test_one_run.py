@@ -15,6 +15,7 @@ from taciturn.audit.attack import attack, mu_between
 from taciturn.audit.cases import matching
 from taciturn.audit.one_run import (
     SUSPECTED,
+    _rows,
     audit_one_run,
     best_guesses,
     choose_canaries,
@@ -29,6 +30,7 @@ from taciturn.mechanisms.noise import NoiseSource
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 from tests.audit.helpers import CONFIDENCE
+from tests.queries.helpers import user_totals
 from tests.solvers.helpers import BUDGET, random_ratings
 
 SOLVERS: dict[str, dict[str, Any]] = {
@@ -219,3 +221,10 @@ def test_invalid_arguments_are_refused() -> None:
         attack(
             make_solver("bias", unit="value"), BUDGET, choose_canaries(ratings, 20, low=1.5, high=3)
         )
+
+
+def test_contributions_of_whole_users_have_no_row_of_a_rating() -> None:
+    """Otherwise every score would be zero, and the audit would find nothing whatever happened."""
+    query = user_totals(6, unit=Unit.RATING).queries[0]
+    with pytest.raises(InvalidParameter, match="two-worlds"):
+        _rows(query, choose_canaries(random_ratings(1), 100, Unit.RATING))

@@ -274,7 +274,15 @@ def _scores(run: Transcript, low: Transcript, high: Transcript, canaries: Canari
 
 
 def _rows(query: BoundedQuery, canaries: Canaries) -> npt.NDArray[Any] | None:
-    """Row of each canary in a table; None if canaries share rows."""
+    """Row of each canary in a table; None if canaries share rows.
+
+    Raises for tables of contributions, where a rating changes all rows of its user.
+    """
+    if query.rows is Rows.CONTRIBUTIONS:
+        raise InvalidParameter(
+            "this training bounds whole users, so it can be audited with two-worlds only: a rating "
+            "has no row of its own"
+        )
     count = query.shape[0]
     if query.rows is Rows.USERS and count == canaries.ratings.shape[0]:
         return canaries.users
