@@ -168,5 +168,5 @@ def _from_file(ratings: Ratings, source: str, path: Path) -> PublicRatings:
 def _one_file(path: str) -> str:
     """Path of a file; raises for a folder, a glob or a URL, whose bytes have no single SHA-256."""
     if "://" in path or not Path(path).is_file():
-        raise InvalidDocument(f"public ratings must be one local file or a named set, got {path}")
+        raise InvalidDocument(f"public ratings must be one local file or a named set, got {path!r}")
     return path
