@@ -58,7 +58,8 @@ def test_commands_print_what_is_shown(taciturn: Command, body: str) -> None:
 
 RUN = [
     "README.md",
-    *(f"docs/how-to/{name}.md" for name in ("ratings", "release-sums", "serve", "train")),
+    *(f"docs/how-to/{name}.md" for name in ("item-features", "public-ratings", "ratings")),
+    *(f"docs/how-to/{name}.md" for name in ("release-sums", "serve", "train")),
 ]
 
 
@@ -87,6 +88,7 @@ def test_certificate_in_the_readme_is_what_its_command_prints(taciturn: Command)
 VARYING = (
     (re.compile(r"^release: .*$", re.MULTILINE), "release: FOLDER"),
     (re.compile(r" +\d+\.\d s  owner-only"), "TIME s  owner-only"),
+    (re.compile(r"^  factors +\d+$", re.MULTILINE), "  factors COUNT"),
     (re.compile(r"\b\d\.\d{3}\b"), "SCORE"),
     (re.compile(r"\b(crime|poetry)-\d+"), r"\1-BOOK"),
 )

@@ -45,6 +45,7 @@ def test_a_release_names_the_public_ratings(
     [
         (["--public-ratings", "none.csv"], "there is no file and no named set"),
         (["--solver", "bias", "--public-ratings", "ml-1m"], "bias does not use public ratings"),
+        (["--public-ratings", "synthetic:10k"], "--public-ratings is the source of the ratings"),
     ],
 )
 def test_bad_public_ratings_are_refused_in_one_line(
@@ -53,6 +54,20 @@ def test_bad_public_ratings_are_refused_in_one_line(
     result = taciturn("train", "synthetic:10k", "--epsilon", 1, *options, "-o", tmp_path / "r")
     assert result.returncode != 0 and words in result.stderr
     assert len(result.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+def test_errors_in_a_public_file_name_it_and_no_option_for_the_ratings(
+    taciturn: Command, ratings: Path, tmp_path: Path
+) -> None:
+    frame = pl.read_csv(ratings)
+    frame.with_columns(rating=pl.lit(10.0)).write_csv(tmp_path / "wide.csv")
+    frame.rename({"item_id": "thing"}).write_csv(tmp_path / "nameless.csv")
+    for name, words in (("wide.csv", "not on the scale"), ("nameless.csv", "does not name")):
+        options = ("--scale", "1:5", "--epsilon", 1, "--public-ratings", tmp_path / name)
+        result = taciturn("train", ratings, *options, "-o", tmp_path / "r")
+        assert result.returncode == 2 and len(result.stderr.splitlines()) == 1
+        assert f"public ratings from {name}: " in result.stderr and words in result.stderr
+        assert "--" not in result.stderr and not (tmp_path / "r").exists()
 
 
 def test_a_comparison_has_a_row_of_the_public_ratings_alone(

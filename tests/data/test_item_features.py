@@ -160,6 +160,19 @@ def test_a_bad_table_is_refused_in_one_line(table: pl.DataFrame, words: str) -> 
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "name", ["avg_rating", "averageRating", "num ratings", "IMDBScore", "STARS", "r"]
+)
+def test_numbers_named_after_ratings_are_refused(name: str) -> None:
+    with pytest.raises(InvalidDocument, match="statistic of ratings"):
+        features(**{name: pl.Series([1.5, 2.0, 3.0, 4.0])})
+
+
+@pytest.mark.parametrize("name", ["narrating", "start", "underscored"])
+def test_numbers_whose_name_only_contains_such_a_word_are_features(name: str) -> None:
+    assert features(**{name: pl.Series([1.5, 2.0, 3.0, 4.0])}).columns == (name,)
+
+
 def test_unknown_columns_and_paths_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidDocument, match="no column 'length'"):
         load_item_features(FILMS, columns=["length"])

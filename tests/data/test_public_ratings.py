@@ -126,13 +126,29 @@ def test_users_with_equal_ids_are_found_only_on_request() -> None:
 def test_a_file_is_read_on_the_scale_of_the_ratings(tmp_path: Path) -> None:
     file = tmp_path / "public.parquet"
     random_ratings(1).to_frame().write_parquet(file)
-    joined = GivenPublicRatings(str(file)).join(RATINGS).public_ratings
+    joined = GivenPublicRatings(str(file), "x").join(RATINGS).public_ratings
     assert joined is not None and joined.ratings.scale == RATINGS.scale
 
 
 def test_a_missing_file_is_refused_when_given() -> None:
     with pytest.raises(InvalidDocument, match="there is no file and no named set"):
-        GivenPublicRatings("nowhere.csv")
+        GivenPublicRatings("nowhere.csv", "x")
+
+
+def test_the_source_of_the_ratings_is_refused_as_public_ratings(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    random_ratings(1).to_frame().write_csv(file)
+    (tmp_path / "link.csv").symlink_to(file)
+    same = [
+        (str(file), str(tmp_path / "link.csv")),
+        ("ml-1m", "ml-1m"),
+        ("netflix:paper", "netflix"),
+    ]
+    for given, source in same:
+        with pytest.raises(InvalidParameter, match="nothing protects public ratings"):
+            GivenPublicRatings(given, source)
+    GivenPublicRatings("ml-1m", str(file))
+    GivenPublicRatings("synthetic:10k", "synthetic:100k")
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def theirs(tmp_path: Path) -> Path:
 
 def job(theirs: Path, **options: Any) -> Job:
     known: dict[str, Any] = {"source": "x", "reading": ANY, "trained": ordered("als", unit="user")}
-    return Job(public=GivenPublicRatings(str(theirs)), **known | options)
+    return Job(public=GivenPublicRatings(str(theirs), "x"), **known | options)
 
 
 def test_a_job_trains_with_public_ratings_and_says_whom_they_do_not_protect(

@@ -176,7 +176,7 @@ def _with_inputs(
         plan.check_item_features()
     if public_ratings is not None:
         plan.check_public_ratings()
-        given = GivenPublicRatings(public_ratings)
+        given = GivenPublicRatings(public_ratings, source)
     elif plan.same_users:
         raise InvalidParameter("--same-users needs --public-ratings SOURCE")
     if item_features is None:

@@ -292,7 +292,7 @@ def train(
         trained=trained,
         lists=lists,
         features=None if item_features is None else GivenFeatures(item_features, source),
-        public=None if public_ratings is None else GivenPublicRatings(public_ratings),
+        public=None if public_ratings is None else GivenPublicRatings(public_ratings, source),
         outputs=outputs,
         holdout=holdout,
         seed=seed,

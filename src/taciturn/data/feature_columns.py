@@ -3,6 +3,7 @@
 Every column ends with mean 0 over the items of the table, and missing values are 0, the mean.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -29,6 +30,9 @@ COLUMNS_MAX = 32
 
 RAW_MAX = 4096
 """Maximum number of columns before reduction: it takes time cubic in them."""
+
+_STATISTICS = frozenset({"rating", "ratings", "score", "scores", "star", "stars"})
+"""Words in the name of a column of numbers that is probably computed from ratings."""
 
 _FLAT = 1e-12
 """Variance, relative to the mean square, below which a column is constant."""
@@ -90,7 +94,7 @@ def _numbers(table: pl.DataFrame, source: str) -> Iterator[Column]:
 
 def _checked_numbers(column: pl.Series, source: str) -> npt.NDArray[np.float64]:
     """Numbers, NaN where missing; raises for a column that looks like ratings."""
-    if plain_name(column.name) in RATING.names:
+    if plain_name(column.name) in RATING.names or _words(column.name) & _STATISTICS:
         raise InvalidDocument(
             f"the column {column.name!r} of {source} looks like a statistic of ratings, which is "
             "not a public feature; remove it, or rename it if no rating affects it"
@@ -98,6 +102,11 @@ def _checked_numbers(column: pl.Series, source: str) -> npt.NDArray[np.float64]:
     values = column.cast(pl.Float64, strict=False).fill_null(float("nan")).to_numpy()
     _check_finite(values, column.name, source)
     return values
+
+
+def _words(name: str) -> set[str]:
+    """Words of a column name, in lower case: avg_rating and avgRating have the same two."""
+    return {word.lower() for word in re.findall("[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)}
 
 
 def _check_finite(values: npt.NDArray[np.float64], name: str, source: str) -> None:

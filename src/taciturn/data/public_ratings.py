@@ -32,9 +32,18 @@ _APART = 1 / 8
 
 @dataclass(frozen=True)
 class GivenPublicRatings:
-    """Public ratings as given on the command line, checked when built and read later."""
+    """Public ratings as given on the command line, checked when built and read later.
+
+    Attributes
+    ----------
+    given
+        Path of a file, or name of a set.
+    ratings
+        Source of the private ratings, which must be another one.
+    """
 
     given: str
+    ratings: object
 
     def __post_init__(self) -> None:
         if not is_named(self.given) and not might_be_file(self.given):
@@ -42,12 +51,27 @@ class GivenPublicRatings:
                 f"there is no file and no named set {self.given!r}; check "
                 f"{option('public_ratings')}, or run: taciturn data list"
             )
+        if _is_one_source(self.given, str(self.ratings)):
+            raise InvalidParameter(
+                f"{option('public_ratings')} is the source of the ratings themselves, and nothing "
+                "protects public ratings; pass ratings of other users that are published already"
+            )
 
     def join(self, ratings: Ratings, licence: Callable[[str], None] | None = None) -> Ratings:
         """The ratings with the public ones. A file is read on the scale of the ratings."""
         named = is_named(self.given)
         options = ReadingOptions.of(scale=None if named else ratings.scale)
-        public = read_public_ratings(self.given, options, licence=licence)
+        try:
+            public = read_public_ratings(self.given, options, licence=licence)
+        except InvalidDocument as error:
+            problem, _, advice = str(error).partition("; ")
+            if named or "--" not in advice:
+                raise
+            # The advice is about options that apply to the private ratings only.
+            raise InvalidDocument(
+                f"cannot read public ratings from {Path(self.given).name}: {problem}; correct the "
+                "file, since reading options apply to the private ratings only"
+            ) from None
         return with_public_ratings(ratings, public)
 
 
@@ -124,6 +148,17 @@ def without_users_of(ratings: Ratings, public: PublicRatings) -> np.ndarray:
     return outside[ratings.rows()]
 
 
+def _is_one_source(given: str, other: str) -> bool:
+    """Whether two sources are one named set, in any variants, or one file."""
+    if is_named(given) and is_named(other):
+        synthetic = given.startswith("synthetic:")
+        return given == other if synthetic else given.partition(":")[0] == other.partition(":")[0]
+    try:
+        return Path(given).samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
 def _from_file(ratings: Ratings, source: str, path: Path) -> PublicRatings:
     with Explained(str(path)):
         digest = file_digest(path, "sha256")
@@ -133,5 +168,5 @@ def _from_file(ratings: Ratings, source: str, path: Path) -> PublicRatings:
 def _one_file(path: str) -> str:
     """Path of a file; raises for a folder, a glob or a URL, whose bytes have no single SHA-256."""
     if "://" in path or not Path(path).is_file():
-        raise InvalidDocument(f"public ratings must be one local file or a named set, got {path}")
+        raise InvalidDocument(f"public ratings must be one local file or a named set, got {path!r}")
     return path
