@@ -29,7 +29,7 @@ _FEW = 4
 """Number of factors for which the data weight is computed."""
 
 _DOUBT = 2.0
-"""Standard deviations of its noise up to which a mean count is attributed to noise alone."""
+"""Standard deviations of its noise up to which a count is attributed to noise alone."""
 
 _QUANTILES = 100
 """Number of counts that represent a distribution."""
@@ -255,12 +255,13 @@ class NoisyCount:
     value: float
     noise: float
 
-    def cautious(self, least: float) -> float:
+    def cautious(self, least: float, doubts: float = _DOUBT) -> float:
         """Count, less where noise may explain it, and at least `least`.
 
-        Noise that is taken for ratings does more harm than the converse.
+        Noise that is taken for ratings does more harm than the converse. `doubts` is the number of
+        standard deviations up to which a count is attributed to noise alone.
         """
-        doubt = _DOUBT * self.noise
+        doubt = doubts * self.noise
         return max(self.value - doubt**2 / self.value, least) if self.value > doubt else least
 
     def ratio(

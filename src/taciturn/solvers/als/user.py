@@ -283,7 +283,7 @@ class UserAlgorithm(Algorithm[UserState]):
         mean, unit = mean_and_unit(totals[0, 1:], noise, count, self._view.grid)
         size, of_weights = len(weights), released.noise_scales[0]
         whole = NoisyCount(float(weights.sum()), of_weights * math.sqrt(size))
-        usual = whole.cautious(_WEIGHT_MIN * size) / size
+        usual = whole.cautious(_WEIGHT_MIN * size, 1.0) / size
         counts = shrunk_counts(weights[:, 0], of_weights, usual)
         # Σ w over the ratings of a user is the square root of their number.
         ratings = max(0.0, float(weights.sum()) / users) ** 2
