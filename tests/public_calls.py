@@ -164,6 +164,7 @@ def accounting(calls: Calls) -> None:
     calls.add("FoldInServing", taciturn.FoldInServing, purpose="profiles", unit="value")
     event = {name: getattr(ITEMS, name) for name in names_of(taciturn.GaussianRelease)}
     calls.add("GaussianRelease", taciturn.GaussianRelease, **event)
+    calls.add("GaussianRelease.growth", ITEMS.growth, group=1)
     calls.add("GaussianRelease.sampler_charge", ITEMS.sampler_charge, group=1, steps=1)
     films = {"kind": "item-features", "name": "films.csv", "sha256": "0" * 64, "columns": 3}
     calls.add("PublicInput", taciturn.PublicInput, **films, ratings=None)

@@ -156,6 +156,7 @@ class GaussianRelease:
 
     def growth(self, group: int) -> int:
         """Squared growth of the sensitivity for `group` ratings of one user, or `group` users."""
+        group = validate.positive_integer("group", group, "it counts ratings or users")
         if self.is_bounded_by_user:
             return 1
         is_shared = self.rows.is_shared or self.unit is Unit.USER
