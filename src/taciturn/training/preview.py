@@ -56,14 +56,17 @@ def preview(
     if holdout is not None:
         holdout = validate.probability("holdout", holdout, "0.1 holds a tenth out")
         ratings, _ = random_split(ratings, holdout)
+    begin = perf_counter()
     check_memory(ratings, solver)
     algorithm = solver.algorithm_for(ratings, budget)
+    # A model of public ratings is fitted here and cached, so the trial below does not time it.
+    planning = perf_counter() - begin
     events, certificate = planned_events(algorithm), None
     if events:
         ledger = Ledger(events, public_inputs=solver.public_inputs(ratings))
         certificate = Certificate.from_ledger(ledger, solver.stated_delta(budget))
     efforts = [step.effort for step in algorithm.schedule]
-    seconds = _estimate(ratings, solver, budget, efforts, threads)
+    seconds = planning + _estimate(ratings, solver, budget, efforts, threads)
     return Preview(
         status=certificate.status if certificate else Status.NONE,
         releases=sum(isinstance(event, GaussianRelease) for event in events),
