@@ -13,7 +13,7 @@ from taciturn.data.feature_columns import CATEGORIES_MAX, COLUMNS_MAX
 from taciturn.data.id_lists import with_id_lists, with_item_features
 from taciturn.data.item_features import ItemFeatures
 from taciturn.data.splits import k_fold, random_split, stratified_split
-from taciturn.errors import InvalidDocument, TaciturnError
+from taciturn.errors import InvalidDocument, InvalidParameter, TaciturnError
 from taciturn.solvers.contract import PublicFacts
 from tests.narrow import present
 from tests.solvers.helpers import random_ratings
@@ -224,6 +224,19 @@ def test_text_ids_of_ratings_stay_text() -> None:
     assert wide.item_ids.to_list() == [*map(str, range(100, 106)), "900"]
     facts = PublicFacts.of(wide, Unit.RATING)
     assert facts.item_features.any(axis=1).tolist() == [False, *[True] * 3, False, False, True]
+
+
+def test_more_columns_than_a_bound_on_users_allows_are_refused() -> None:
+    """Posterior covariances have a column for each; the check of their bound is in 64 bits."""
+    names = tuple(f"column {place}" for place in range(33))
+    with pytest.raises(InvalidParameter, match="at most 32 columns"):
+        ItemFeatures(
+            ids=pl.Series([1, 2]),
+            columns=names,
+            values=np.zeros((2, 33), dtype=np.float32),
+            source="table",
+            digest="0" * 64,
+        )
 
 
 def test_ids_that_cannot_match_are_refused() -> None:

@@ -21,7 +21,7 @@ from taciturn._internal.arrays import checked
 from taciturn._internal.forks import check_fork
 from taciturn._internal.ids import Ids, id_series, match_rows
 from taciturn.data.download import file_digest
-from taciturn.data.feature_columns import encoded
+from taciturn.data.feature_columns import COLUMNS_MAX, encoded
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.tables.columns import column_of
 from taciturn.tables.fields import plain_name
@@ -68,6 +68,11 @@ class ItemFeatures:
         if values.shape != (len(self.ids), len(columns)) or not np.isfinite(values).all():
             raise InvalidParameter(
                 "values must have a row for each id and a column for each name, all finite"
+            )
+        if len(columns) > COLUMNS_MAX:
+            raise InvalidParameter(
+                f"item features may have at most {COLUMNS_MAX} columns, got {len(columns):,}; "
+                "load_item_features reduces them"
             )
         if not (isinstance(self.digest, str) and re.fullmatch("[0-9a-f]{64}", self.digest)):
             raise InvalidParameter("digest must be 64 hexadecimal digits, such as a SHA-256")
