@@ -217,13 +217,13 @@ def test_bad_plans_are_refused(options: dict[str, Any]) -> None:
 def test_the_command_prints_and_writes_a_comparison(taciturn: Command, tmp_path: Path) -> None:
     options = ["--epsilons", "2,20", "--solvers", "bias,non-private", "--seeds", "2"]
     options += ["--units", "value"]
-    result = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out", "--json")
+    result = taciturn("compare", "synthetic:100k", *options, "-o", tmp_path / "out", "--json")
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     rmse_at = {row["epsilon"]: row["rmse"] for row in document["results"]}
     assert rmse_at[None] < rmse_at[20.0] < rmse_at[2.0]
     assert all(Path(file).exists() for file in document["files"])
-    again = taciturn("compare", "synthetic:10k", *options, "-o", tmp_path / "out")
+    again = taciturn("compare", "synthetic:100k", *options, "-o", tmp_path / "out")
     assert again.stdout.splitlines()[0].split()[:3] == ["solver", "unit", "ε"]
     assert "owner-only" in again.stderr
 
