@@ -3,7 +3,7 @@
 Both axes are queried, noised and charged as for published profiles. The release then holds the
 items and the prior of a user's profile, and no user. Each user's profile is solved exactly from the
 released items and that user's own ratings, and shown to that user only (docs/proofs/fold-in.md).
-Where `als` bounds whole users instead, `UserAlgorithm` trains and this module is not used.
+Where `als` bounds whole users instead, `UserAlgorithm` trains and makes the model itself.
 """
 
 from collections.abc import Callable
