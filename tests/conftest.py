@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -11,12 +11,19 @@ from hypothesis import settings
 
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
-from tests import commands
+from tests import commands, noise_keys
 
 settings.register_profile("taciturn", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("taciturn")
 
 Command = Callable[..., commands.Finished]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _noise_keys() -> Iterator[None]:
+    """Trainings draw the same noise at every run of the tests."""
+    with noise_keys.derived():
+        yield
 
 
 @pytest.fixture(scope="session")

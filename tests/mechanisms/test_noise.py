@@ -9,6 +9,7 @@ from taciturn import _core
 from taciturn.accounting.events import Noise
 from taciturn.errors import InvalidParameter, NoiseReuse
 from taciturn.mechanisms.noise import InsecureTestNoise, SecureNoise, _restored
+from tests import noise_keys
 
 KNOWN = [-273642, 33329, -377326, 261721]
 
@@ -66,6 +67,9 @@ def test_fingerprints_are_keyed_and_framed() -> None:
 
 
 def test_secure_keys_are_fresh_and_have_32_bytes() -> None:
-    assert SecureNoise()._secret() != SecureNoise()._secret()
+    with noise_keys.fresh():
+        keys = {SecureNoise()._secret() for _ in range(3)}
+    assert len(keys) == 3
+    assert SecureNoise()._secret() not in keys
     with pytest.raises(InvalidParameter, match="32 bytes"):
         _restored(b"short", Noise.SECURE)
