@@ -23,6 +23,7 @@ from taciturn.queries.values import GridValues
 from taciturn.solvers.catalog import CATALOG
 from taciturn.solvers.contract import Algorithm, Session
 from taciturn.solvers.loop import Training
+from tests import noise_keys
 from tests.solvers.helpers import BUDGET, SOLVERS, random_ratings, small_solver
 
 
@@ -184,7 +185,8 @@ def test_the_seed_of_users_does_not_follow_from_the_noise_key(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     monkeypatch.setattr(os, "urandom", lambda count: bytes(count))
-    folders = [RunFolder.create(tmp_path / name, data=[]) for name in ("one", "two")]
+    with noise_keys.fresh():
+        folders = [RunFolder.create(tmp_path / name, data=[]) for name in ("one", "two")]
     monkeypatch.undo()
     assert folders[0]._noise._secret() == folders[1]._noise._secret()
     assert folders[0].secret_seed() != folders[1].secret_seed()
