@@ -57,9 +57,9 @@ def error(solver: AlsSolver, ratings: Ratings, budget: Budget = BUDGET) -> float
     ("solver", "epsilon", "gain"),
     [
         (AlsSolver(unit=Unit.USER), 1, 0.1),
-        (AlsSolver(unit=Unit.RATING), 3, 0.03),
+        (AlsSolver(unit=Unit.RATING), 3, 0.0),
         (AlsSolver(unit=Unit.RATING, serve=Serve.FOLD_IN), 1, 0.1),
-        (AlsSolver(unit=Unit.VALUE, serve=Serve.FOLD_IN), 3, 0.08),
+        (AlsSolver(unit=Unit.VALUE, serve=Serve.FOLD_IN), 8, 0.03),
     ],
     ids=["user", "rating", "rating, fold-in", "value, fold-in"],
 )
