@@ -16,6 +16,7 @@ from taciturn.mechanisms.noise import SecureNoise
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
+from tests import noise_keys
 from tests.solvers.helpers import BUDGET, random_ratings
 
 DAY = date(2026, 1, 31)
@@ -48,6 +49,7 @@ def repeatable() -> Iterator[None]:
         return hashlib.shake_256(b"%d" % next(numbers)).digest(size)
 
     with (
+        noise_keys.fresh(),  # drawn from the fixed numbers below
         patch("taciturn.mechanisms.noise.os.urandom", fixed),
         patch("taciturn.accounting.ledger.secrets.token_hex", lambda size: fixed(size).hex()),
         patch("taciturn.mechanisms.run_folder.secrets.randbits", lambda bits: 1),
