@@ -115,33 +115,37 @@ class DescentSteps:
         precision
             Multiplier of the regularization of each row. Default: one.
         """
-        system = self.equations(noise=noise, counts=counts, curvature=curvature, weight=weight)
+        system = self.equations(
+            variance=np.full(rows.shape[1], noise**2 / self.releases_averaged),
+            counts=counts,
+            curvature=curvature,
+            weight=weight,
+        )
         axes, added = system.axes, system.added
         if precision is not None:
             added = added * precision[:, None]
-        inside = self._whitened(rows) @ axes
+        inside = self.whitened(rows) @ axes
         off = inside
         if centre is not None:
-            off = inside - self._whitened(centre) @ axes
+            off = inside - self.whitened(centre) @ axes
         pull = gradient @ system.transform + added * off
         inside -= self.step_size * pull / (system.bend + added)
-        after: Rows = (inside @ axes.T) * self.priors
-        after[:, 0] *= self.constant
-        return after
+        return self.from_whitened(inside @ axes.T)
 
     def equations(
-        self, *, noise: float, counts: Vector, curvature: Rows, weight: float = 1.0
+        self, *, variance: Vector, counts: Vector, curvature: Rows, weight: float = 1.0
     ) -> "NormalEquations":
-        """Normal equations of rows; see `descended` for the parameters."""
+        """Normal equations of rows; see `descended` for the parameters.
+
+        `variance` is that of the noise of each column, averaged over the gradients that determine
+        the rows.
+        """
         whitened = self.priors[:, None] * curvature * self.priors
         eigenvalues, axes = np.linalg.eigh(whitened)
         transform = self.priors[:, None] * axes
         bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
-        variance = noise**2 * (transform**2).sum(axis=0)
-        added = self._regularization(weight, variance / self.releases_averaged, bend)
-        return NormalEquations(
-            axes=axes, transform=transform, noise=variance, bend=bend, added=added
-        )
+        added = self._regularization(weight, variance @ transform**2, bend)
+        return NormalEquations(axes=axes, transform=transform, bend=bend, added=added)
 
     def _regularization(self, weight: float, variance: Vector | float, bend: Rows) -> Rows:
         """Diagonal added to the curvature; increases with the noise."""
@@ -162,11 +166,17 @@ class DescentSteps:
         added = self._regularization(weight, variance, bend)
         return float(np.average(bend / (bend + added), weights=counts))
 
-    def _whitened(self, rows: Rows) -> Rows:
+    def whitened(self, rows: Rows) -> Rows:
         """Rows in coordinates in which the prior covariance is the identity."""
         scaled = rows / self.priors
         scaled[:, 0] /= self.constant
         return scaled
+
+    def from_whitened(self, scaled: Rows) -> Rows:
+        """Rows from coordinates in which the prior covariance is the identity."""
+        rows: Rows = scaled * self.priors
+        rows[:, 0] *= self.constant
+        return rows
 
     def features(self, rows: Rows) -> tuple[Rows, Vector]:
         """Features (a constant and the profile), and the factor that bounds their norm.
@@ -177,6 +187,13 @@ class DescentSteps:
         features[:, 0] = self.constant
         norms = np.linalg.norm(features, axis=1)
         return features, 1 / np.maximum(norms, np.quantile(norms, 1 - _CLIPPED))
+
+    def curvature(self, rows: Rows, counts: Vector) -> Rows:
+        """Mean over ratings of feature × its multiplier, for counterparts with these counts."""
+        features, shrink = self.features(rows)
+        weights = counts / max(1, counts.sum())
+        found: Rows = (features * (weights * shrink)[:, None]).T @ features
+        return found
 
     def pass_features(
         self, rows: Rows, unit: float, product_unit: float = 1.0, mean: float = 0.0
@@ -200,15 +217,12 @@ class NormalEquations:
     ----------
     axes, transform
         Coordinates as columns: in units of the prior, and in those of the rows.
-    noise
-        Variance of the noise of one gradient along each coordinate.
     bend, added
         Curvature of the data and regularization (rows × coordinates).
     """
 
     axes: Rows
     transform: Rows
-    noise: Vector
     bend: Rows
     added: Rows
 
@@ -311,15 +325,20 @@ def long_tailed(mean: float) -> Vector:
     return spread
 
 
+def count_traits(counts: Vector) -> Rows:
+    """Constant, log(count) and its square; log-counts are centred on their mean over ratings."""
+    logarithms = np.log(counts + 1)
+    logarithms -= np.average(logarithms, weights=counts)
+    return np.column_stack([np.ones_like(counts), logarithms, logarithms**2])
+
+
 def prior_means(rows: Rows, counts: Vector, features: Rows | None = None) -> Rows:
     """Prior mean of each row: a quadratic in log(count) fitted to all rows.
 
     With public features, also a linear function of them.
     """
-    logarithms = np.log(counts + 1)
-    logarithms -= np.average(logarithms, weights=counts)
-    traits = np.column_stack([np.ones_like(counts), logarithms, logarithms**2])
-    added = np.zeros(3)
+    traits = count_traits(counts)
+    added = np.zeros(traits.shape[1])
     if features is not None:
         traits = np.column_stack([traits, features])
         added = np.concatenate([added, np.full(features.shape[1], _FEATURE_ROWS)])

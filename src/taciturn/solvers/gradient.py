@@ -172,14 +172,12 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
         rows = {Axis.USERS: state.users, Axis.ITEMS: state.items}
         after: dict[Axis, Rows] = {}
         for axis, gradient, scale in zip(Axis, gradients, noise, strict=True):
-            others, shrink = steps.features(rows[axis.other])
-            weights = counts[axis.other] / max(1, counts[axis.other].sum())
             after[axis] = steps.descended(
                 rows[axis],
                 gradient / unit,
                 noise=scale / unit,
                 counts=counts[axis],
-                curvature=(others * (weights * shrink)[:, None]).T @ others,
+                curvature=steps.curvature(rows[axis.other], counts[axis.other]),
                 centre=self._centre(axis, rows[axis], counts[axis], unit),
             )
         users, items = after[Axis.USERS], after[Axis.ITEMS]
@@ -193,11 +191,15 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
             item_sums=state.item_sums + items,
         )
 
+    def _final_rows(self, state: AnyState) -> tuple[Rows, Rows]:
+        """Released rows of users and of items, averaged over steps."""
+        averaged = self._steps.averaged_rows
+        return averaged(state.users, state.user_sums), averaged(state.items, state.item_sums)
+
     def model(self, state: AnyState) -> FactorModel:
-        """Released model: averaged rows in rating units."""
+        """Released model, in rating units."""
         unit, ids = self._unit_at(state), self._facts
-        users = self._steps.averaged_rows(state.users, state.user_sums)
-        items = self._steps.averaged_rows(state.items, state.item_sums)
+        users, items = self._final_rows(state)
         return FactorModel(
             scale=ids.scale,
             mean=self._middle + self._mean_at(state),

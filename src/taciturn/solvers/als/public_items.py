@@ -10,6 +10,7 @@ from taciturn._internal.ids import match_rows
 from taciturn.data.ratings import Ratings
 from taciturn.scale import Scale
 from taciturn.solvers.als.public_model import PublicModel, fit_public
+from taciturn.solvers.als.stacked import RowPrior
 from taciturn.solvers.contract import PublicFacts
 from taciturn.solvers.descent import DescentSteps, Rows, Vector, prior_means
 from taciturn.solvers.gradient import AnyState
@@ -108,6 +109,12 @@ class PublicItems:
         """Prior means of rows: public rows, and a regression of what they leave unexplained."""
         centre = self.centre(steps, unit)
         return centre + prior_means(rows - centre, counts, features)
+
+    def prior(self, steps: DescentSteps, unit: float, counts: Vector, features: Rows) -> RowPrior:
+        """Prior of rows that are determined by all gradients together."""
+        return RowPrior.by_count(
+            counts, features, offset=self.centre(steps, unit), precision=self.precision
+        )
 
 
 fitted: Callable[[Ratings, Scale], PublicModel] = lru_cache(maxsize=1)(fit_public)

@@ -26,6 +26,7 @@ from taciturn.queries.totals import RatingTotals
 from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
 from taciturn.solvers.als.fold_in import UserPrior
 from taciturn.solvers.als.public_items import PublicItems
+from taciturn.solvers.als.stacked import RowPrior, StackedGradients
 from taciturn.solvers.als.uncertainty import with_both_variances
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import WHOLE, PublicFacts, QueryStep, Seeds
@@ -47,8 +48,8 @@ from taciturn.solvers.gradient import DescentState, TwoAxisDescent
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.01, 0.008
 """Budget shares of each table of counts, of the totals, and of all sums of squares together."""
 
-RANKS = ((0.3, 2), (0.45, 4), (0.65, 8), (0.75, 12), (0.8, 16), (0.88, 24))
-RANKS_FOLD_IN = ((0.3, 2), (0.38, 4), (0.53, 8), (0.57, 12), (0.75, 16), (0.85, 24))
+RANKS = ((0.23, 2), (0.32, 4), (0.6, 8), (0.7, 12), (0.78, 16), (0.88, 24))
+RANKS_FOLD_IN = ((0.15, 2), (0.28, 4), (0.52, 8), (0.6, 12), (0.75, 16), (0.78, 24))
 """Number of factors by the minimum product of the data weights of users and items, if users are
 published and if they fold in. Noise in many factors of a user does harm only if these are used."""
 
@@ -59,6 +60,10 @@ ITERATIONS_WITHOUT_FACTORS = 24
 """Default number of steps without factors; fewer than with them."""
 
 
+_GROWTH = 0.5, 0.5
+"""Growth of the weights of gradients in a training without factors. Both axes move at once, so that
+early gradients were taken further from the result."""
+
 _FOLDED_VARIANCE = 0.65
 """Variance of a folded-in factor, as a fraction of its prior in training. Released rows are shrunk
 and noisy, so they determine the directions in which users differ, and this constant how much."""
@@ -66,8 +71,14 @@ and noisy, so they determine the directions in which users differ, and this cons
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatingState(DescentState):
-    """Rows, counts, mean, rating scale factor and residual standard deviation, all as released."""
+    """Rows, counts, mean, rating scale factor and residual standard deviation, all as released.
 
+    `user_gradients` and `item_gradients` are averages of gradients. They determine the rows of a
+    training without factors; one with factors averages rows.
+    """
+
+    user_gradients: StackedGradients
+    item_gradients: StackedGradients
     user_counts: Vector
     item_counts: Vector
     total: float
@@ -146,6 +157,8 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             start = self._public.begun(start, self._steps, self._unit)
         return RatingState(
             **vars(start),
+            user_gradients=StackedGradients.none(self._facts.users, 1),
+            item_gradients=StackedGradients.none(self._facts.items, 1),
             user_counts=np.zeros(self._facts.users),
             item_counts=np.zeros(self._facts.items),
             total=1.0,
@@ -174,9 +187,8 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             return self._begun(state, released)
         attenuation, (by_user, by_item, squares) = self._clip.attenuation, released.tables
         noise = [each / attenuation for each in released.noise_scales[:2]]
-        after = self._descended(
-            step - 1, state, (by_user / attenuation, by_item / attenuation), noise
-        )
+        move = self._descended if state.items.shape[1] > 1 else self._stacked
+        after = move(step - 1, state, (by_user / attenuation, by_item / attenuation), noise)
         divisor = state.total * state.rating_unit**2
         standard_deviation = self._clip.updated_standard_deviation(
             state.standard_deviation,
@@ -184,6 +196,38 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             released.noise_scales[2] / divisor,
         )
         return replace(after, standard_deviation=standard_deviation)
+
+    def _stacked(
+        self, number: int, state: RatingState, gradients: Sequence[Rows], noise: Sequence[float]
+    ) -> RatingState:
+        """State without factors after iteration `number`: biases from all gradients so far."""
+        counts, unit, steps = self._counts(state), state.rating_unit, self._steps_at(state)
+        rows = {Axis.USERS: state.users, Axis.ITEMS: state.items}
+        stacked = {Axis.USERS: state.user_gradients, Axis.ITEMS: state.item_gradients}
+        after: dict[Axis, Rows] = {}
+        for axis, gradient, scale in zip(Axis, gradients, noise, strict=True):
+            stacked[axis] = stacked[axis].updated(
+                rows[axis],
+                gradient / unit,
+                counts[axis],
+                steps.curvature(rows[axis.other], counts[axis.other]),
+                constant=steps.constant,
+                growth=_GROWTH,
+            )
+            after[axis] = stacked[axis].rows(
+                steps,
+                self._bias_prior(axis, counts[axis], unit),
+                noise=scale / unit,
+                counts=counts[axis],
+                weight=1.0,
+            )
+        return replace(
+            state,
+            users=after[Axis.USERS],
+            items=after[Axis.ITEMS],
+            user_gradients=stacked[Axis.USERS],
+            item_gradients=stacked[Axis.ITEMS],
+        )
 
     def _begun(self, state: RatingState, released: Released) -> RatingState:
         """State after the counts, mean and rating scale factor are released; sets the rank."""
@@ -221,15 +265,28 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         return with_both_variances(
             found,
             steps,
-            (
-                steps.averaged_rows(state.users, state.user_sums),
-                steps.averaged_rows(state.items, state.item_sums),
-            ),
+            self._final_rows(state),
             (state.user_counts, state.item_counts),
             standard_deviation=state.standard_deviation,
-            noise=self._errors.noise,
+            noise=self._averaged_noise(state),
             unit=state.rating_unit,
         )
+
+    def _final_rows(self, state: RatingState) -> tuple[Rows, Rows]:
+        """Released rows of users and of items; without factors, those of the last step."""
+        if state.items.shape[1] > 1:
+            return super()._final_rows(state)
+        return state.users, state.items
+
+    def _averaged_noise(self, state: RatingState) -> tuple[Vector, Vector]:
+        """Variances of the noise of averaged gradients, in residual variances."""
+        if state.items.shape[1] > 1:
+            each = np.full(state.items.shape[1], 1 / self._steps.releases_averaged)
+            shares = each, each
+        else:
+            shares = state.user_gradients.noise, state.item_gradients.noise
+        users, items = (self._errors.noise**2 * share for share in shares)
+        return users, items
 
     def user_prior(self, state: RatingState) -> UserPrior:
         """Prior of a user's profile, for folding in.
@@ -238,7 +295,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         Variances are those assumed in training, in units of the released rating scale factor.
         """
         unit, steps = state.rating_unit, self._steps_at(state)
-        rows = in_rating_units(steps.averaged_rows(state.users, state.user_sums), unit)
+        rows = in_rating_units(self._final_rows(state)[0], unit)
         found = UserPrior.of_rows(
             rows,
             state.user_counts,
@@ -252,16 +309,24 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             covariance=found.covariance * (total / max(float(np.trace(found.covariance)), 1e-300)),
         )
 
-    def _centre(self, axis: Axis, rows: Rows, counts: Vector, unit: float) -> Rows | None:
-        """Prior means of items depend on public features and ratings; those of users are zero."""
+    def _centre(self, axis: Axis, rows: Rows, counts: Vector, unit: float) -> Rows:
+        """Prior means of rows: from noisy counts and, for items, from public inputs."""
         if axis is Axis.USERS:
-            return None
-        if self._public is not None:
-            steps = replace(self._steps, factors=rows.shape[1] - 1)
-            return self._public.means(steps, unit, rows, counts, self._item_features)
-        if not self._item_features.shape[1]:
-            return None
-        return prior_means(rows, counts, self._item_features)
+            return prior_means(rows, counts)
+        if self._public is None:
+            return prior_means(rows, counts, self._item_features)
+        steps = replace(self._steps, factors=rows.shape[1] - 1)
+        return self._public.means(steps, unit, rows, counts, self._item_features)
+
+    def _bias_prior(self, axis: Axis, counts: Vector, unit: float) -> RowPrior:
+        """Prior of biases in a training without factors."""
+        if axis is Axis.USERS:
+            return RowPrior.by_count(counts)
+        if self._public is None:
+            return RowPrior.by_count(counts, self._item_features)
+        return self._public.prior(
+            replace(self._steps, factors=0), unit, counts, self._item_features
+        )
 
     def _counts(self, state: RatingState) -> dict[Axis, npt.NDArray[Any]]:
         return {Axis.USERS: state.user_counts, Axis.ITEMS: state.item_counts}

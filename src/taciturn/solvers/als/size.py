@@ -21,7 +21,7 @@ _MEAN_NOISE_MAX = 0.1
 """Maximum noise of the mean rating for factors under `value`, on a scale of width 4. Residuals are
 clipped about predictions, which must be roughly right first."""
 
-_MARGIN = 1.25
+_MARGIN = 1.12
 """Minimum ratio of expected data weights from which whole users are bounded under `rating`."""
 
 _USUAL_RATINGS = 50

@@ -69,7 +69,7 @@ def with_both_variances(
     counts: tuple[Vector, Vector],
     *,
     standard_deviation: float,
-    noise: float,
+    noise: tuple[Vector, Vector],
     unit: float,
 ) -> FactorModel:
     """Model of a descent on both axes, with posterior variances of users and items.
@@ -85,7 +85,8 @@ def with_both_variances(
     standard_deviation
         Residual standard deviation in training, in model units.
     noise
-        Noise of a gradient in residual standard deviations, corrected for clipping.
+        Variances of the noise of averaged gradients by column, for users and for items, in residual
+        variances and corrected for clipping.
     unit
         Rating scale factor.
     """
@@ -95,12 +96,15 @@ def with_both_variances(
         (multiplied * (share * shrink)[:, None]).T @ multiplied
         for share, (multiplied, shrink) in zip(shares, features, strict=True)
     ]
-    noise *= standard_deviation
     users, items = (
         RowUncertainty.of(
-            steps, steps.equations(noise=noise, counts=count, curvature=curvature), count
+            steps,
+            steps.equations(
+                variance=each * standard_deviation**2, counts=count, curvature=curvature
+            ),
+            count,
         )
-        for count, curvature in zip(counts, reversed(curvatures), strict=True)
+        for each, count, curvature in zip(noise, counts, reversed(curvatures), strict=True)
     )
     of_users, of_items = (_moments(*each) for each in zip(rows, shares, strict=True))
     uncertain = float(users.mean @ of_items + items.mean @ of_users)
@@ -192,7 +196,7 @@ def with_item_variances(
     errors: UserErrors,
     *,
     standard_deviation: float,
-    noise: float,
+    noise: Vector,
     weight: float,
     unit: float,
 ) -> FactorModel:
@@ -211,7 +215,7 @@ def with_item_variances(
     standard_deviation
         Residual standard deviation in training, in model units.
     noise
-        Noise of a gradient in residual standard deviations.
+        Variances of the noise of averaged gradients by column, in residual variances.
     weight
         Mean weight of a rating.
     unit
@@ -224,7 +228,7 @@ def with_item_variances(
     items = RowUncertainty.of(
         steps,
         steps.equations(
-            noise=noise * standard_deviation,
+            variance=noise * standard_deviation**2,
             counts=weights,
             curvature=np.diag(squares) / math.sqrt(float(squares.sum())),
             weight=weight * (standard_deviation / assumptions.RESIDUAL) ** 2,

@@ -15,7 +15,7 @@ prior mean of an item depends on its features.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,11 +33,13 @@ from taciturn.queries.values import ValueView
 from taciturn.solvers.als.clipped_errors import ClippedErrors
 from taciturn.solvers.als.fold_in import solved_users
 from taciturn.solvers.als.public_items import PublicItems
+from taciturn.solvers.als.stacked import RowPrior, StackedGradients
 from taciturn.solvers.als.uncertainty import UserErrors, with_item_variances
 from taciturn.solvers.als.user_covariance import UserCovariance
 from taciturn.solvers.als.user_plan import (
     ATTENUATION,
     COVARIANCE_SHARE,
+    GROWTH,
     PRODUCT_SHARE,
     SQUARE_SHARE,
     TOTAL_SHARE,
@@ -46,6 +48,7 @@ from taciturn.solvers.als.user_plan import (
     supported_factors,
     user_steps,
 )
+from taciturn.solvers.als.user_state import UserState
 from taciturn.solvers.clipping import ClipRule
 from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.descent import (
@@ -57,7 +60,6 @@ from taciturn.solvers.descent import (
     in_rating_units,
     levels_for,
     mean_and_unit,
-    prior_means,
     rating_scale_factor,
     shrunk_counts,
 )
@@ -81,28 +83,6 @@ _WEIGHT_MIN = 0.05
 
 _USUAL = 2.0
 """Number of ratings from which posterior covariances have full weight, relative to a usual user."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class UserState:
-    """Item rows, the running sums for averaging, and the released totals of the users.
-
-    `square_sum` adds up the estimated error variances of the averaged steps.
-
-    `ratings` is the number of ratings of a usual user, and `covariance` describes the mean
-    posterior covariance of users' factors.
-    """
-
-    items: Rows
-    item_sums: Rows
-    weights: Vector
-    users: float
-    ratings: float
-    covariance: UserCovariance
-    mean: float
-    rating_unit: float
-    standard_deviation: float
-    square_sum: float
 
 
 class UserAlgorithm(Algorithm[UserState]):
@@ -193,7 +173,7 @@ class UserAlgorithm(Algorithm[UserState]):
             items = self._public.started(items, self._steps, self._unit)
         return UserState(
             items=items,
-            item_sums=np.zeros_like(items),
+            gradients=StackedGradients.none(*items.shape),
             weights=np.zeros(len(items)),
             users=1.0,
             ratings=1.0,
@@ -234,14 +214,19 @@ class UserAlgorithm(Algorithm[UserState]):
             state.items, self._features, self._standard_deviations(state)
         )
         scale = ATTENUATION * unit
-        items = steps.descended(
+        gradients = state.gradients.updated(
             state.items,
             gradient / scale + state.weights[:, None] * expected.gradient / length,
+            state.weights,
+            products * length + expected.curvature / length,
+            constant=steps.constant,
+            growth=GROWTH,
+        )
+        items = gradients.rows(
+            steps,
+            self._item_prior(state),
             noise=released.noise_scales[0] / scale,
             counts=state.weights,
-            curvature=products * length + expected.curvature / length,
-            centre=self._centre(state),
-            precision=None if self._public is None else self._public.precision,
             weight=self._weight(state) * _excess(state.standard_deviation),
         )
         mean_square = float(squares[0, 0]) / users / unit**2
@@ -250,20 +235,25 @@ class UserAlgorithm(Algorithm[UserState]):
             mean_square,
             released.noise_scales[3] / users / unit**2,
         )
-        after = replace(
-            state, items=items, covariance=covariance, standard_deviation=standard_deviation
-        )
+        errors = state.square_sum
         if step > steps.averaged_from:
-            errors = state.square_sum + _CLIP.variance(state.standard_deviation, mean_square)
-            after = replace(after, item_sums=state.item_sums + items, square_sum=errors)
-        return after
+            errors += _CLIP.variance(state.standard_deviation, mean_square)
+        return replace(
+            state,
+            items=items,
+            gradients=gradients,
+            covariance=covariance,
+            standard_deviation=standard_deviation,
+            square_sum=errors,
+        )
 
-    def _centre(self, state: UserState) -> Rows:
-        """Prior means of the items' rows."""
+    def _item_prior(self, state: UserState) -> RowPrior:
+        """Prior of the items' rows."""
         if self._public is None:
-            return prior_means(state.items, state.weights, self._features)
-        steps, unit = self._steps_at(state), state.rating_unit
-        return self._public.means(steps, unit, state.items, state.weights, self._features)
+            return RowPrior.by_count(state.weights, self._features)
+        return self._public.prior(
+            self._steps_at(state), state.rating_unit, state.weights, self._features
+        )
 
     def _assumed(self, state: UserState) -> Vector:
         """Posterior variances of a usual user's factors, as shares of their prior variances."""
@@ -303,7 +293,7 @@ class UserAlgorithm(Algorithm[UserState]):
         return replace(
             after,
             items=items,
-            item_sums=after.item_sums[:, : 1 + factors].copy(),
+            gradients=StackedGradients.none(*items.shape),
             covariance=UserCovariance.unknown(factors, self._features.shape[1]),
         )
 
@@ -346,8 +336,7 @@ class UserAlgorithm(Algorithm[UserState]):
         )
 
     def _released_items(self, state: UserState) -> ReleasedItems:
-        rows = self._steps.averaged_rows(state.items, state.item_sums)
-        return self._items(state, rows, self._middle + state.mean)
+        return self._items(state, state.items, self._middle + state.mean)
 
     def model(self, state: UserState) -> FactorModel:
         """Released model: items, and the prior with which users fold in."""
@@ -375,7 +364,7 @@ class UserAlgorithm(Algorithm[UserState]):
                 ratings=state.ratings,
             ),
             standard_deviation=state.standard_deviation,
-            noise=1 / (ATTENUATION * self._ratio),
+            noise=state.gradients.noise / (ATTENUATION * self._ratio) ** 2,
             weight=self._weight(state),
             unit=state.rating_unit,
         )

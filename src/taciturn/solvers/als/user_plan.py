@@ -18,7 +18,11 @@ _ITERATIONS, _ITERATIONS_BY_MU, _ITERATIONS_MAX = 14, 8, 32
 """Default number of steps without any budget, its growth with μ, and its maximum. Noise is shared
 by all steps, so that few are better where it is large."""
 
-RANKS = ((0.12, 4), (0.25, 8), (0.5, 12), (0.7, 16), (0.8, 24))
+GROWTH = 0.0, 2.0
+"""Growth of the weights of gradients, of the bias and of the factors. The factors of users turn
+while those of items are learnt."""
+
+RANKS = ((0.04, 2), (0.15, 4), (0.25, 8), (0.5, 12), (0.7, 16), (0.8, 24))
 """Number of factors by the minimum of a·b², for the data weights a of items and b of a usual user.
 Few ratings of each user do more harm than noisy items, because users are fitted to them exactly."""
 
@@ -63,8 +67,6 @@ def user_steps(
     return DescentSteps(
         factors=RANKS[-1][1] if factors is None else factors,
         iterations=iterations or usual,
-        step_size=0.4,
-        regularization=0.8,
         averaged=0.75,
         constant=0.6,
     )
