@@ -24,7 +24,8 @@ void error_sums_portable(const ErrorPass& pass, const Axis& rows, const Axis& co
       const float prediction = predict(pass, rows, row, columns, column, width);
       const std::int32_t error = clipped_error(pass, prediction, pass.values[entry]);
       squares += std::int64_t{error} * error;
-      add_terms(error, own, other, width, row_sum, out.column_sums + column * width);
+      add_terms(term_errors(pass, row, column, error), own, other, width, row_sum,
+                out.column_sums + column * width);
     }
     out.squares[row] = squares;
   }

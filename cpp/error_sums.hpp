@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cpu.hpp"
+#include "pair_weights.hpp"
 
 namespace taciturn {
 
@@ -26,6 +27,7 @@ struct ErrorPass {
   std::size_t stride;            // a multiple of 32
   std::size_t first;             // predictions skip the columns before this one; at most 32
   std::int32_t threshold;        // prediction errors are clipped to ± threshold
+  const PairWeights* weights = nullptr;  // null: all weights are 1
 
   static constexpr int norm = 1 << 14;
   static constexpr std::size_t stride_max = 8192;
@@ -47,9 +49,10 @@ struct ErrorOutput {
 
 // Over the ratings of the rows in [begin, end), with the clipped prediction error
 // e = clip(prediction − value, ± threshold):
-//   row_sums[row]       = Σ e · columns.features[column]
-//   column_sums[column] += e · rows.features[row]
+//   row_sums[row]       = Σ weighted_error(e, weight for rows) · columns.features[column]
+//   column_sums[column] += weighted_error(e, weight for columns) · rows.features[row]
 //   squares[row]        = Σ e²
+// where both weights are those of the classes of row and column; without weights, e itself is added.
 // All sums are exact, so the result depends neither on the instruction set nor on how rows are
 // divided among threads. Throws if a column index is out of range.
 void error_sums(const ErrorPass& pass, const Axis& rows, const Axis& columns, std::size_t begin,

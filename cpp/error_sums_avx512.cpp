@@ -24,8 +24,9 @@ constexpr int batch = 16;          // ratings of a row that are processed togeth
 // One pass over a range of rows. N is the number of vectors in a feature row, or 0 if only known at
 // run time. A vector of 32 features needs two vectors of 32-bit sums. In the last feature vector,
 // only the first `Tail` (0, 4, 8 or 16) of the upper 16 columns need sums. A tail of 4 or 8 sums is
-// stored apart from the full vectors, so that more columns share a cache line.
-template <int N, int Tail>
+// stored apart from the full vectors, so that more columns share a cache line. A pass without weights
+// is not `Weighted` and is compiled without them.
+template <int N, int Tail, bool Weighted>
 struct Pass {
   const ErrorPass& pass;
   const Axis& rows;
@@ -55,6 +56,7 @@ struct Pass {
     const std::int32_t* columns;
     int size;
     alignas(64) std::int32_t errors[batch];  // low half: error i; high half: error i + 1
+    alignas(64) std::int32_t of_columns[batch];  // errors for the sums of columns, if Weighted
   };
 
   // Adds the terms of ratings [entry, stop) of a row: few enough that its sums fit into 32 bits.
@@ -103,6 +105,7 @@ struct Pass {
     now.columns = pass.columns + entry;
     now.size = static_cast<int>(std::min<std::int64_t>(batch, stop - entry));
     alignas(64) double lines[batch];  // base and scale of each column, as two floats
+    alignas(16) std::uint8_t classes[batch];  // of each column, if Weighted
     __m512i products[batch];
     if (now.size == batch) {
 #pragma GCC unroll 16
@@ -110,23 +113,45 @@ struct Pass {
         const std::size_t column = static_cast<std::uint32_t>(now.columns[i]);
         std::memcpy(lines + i, all_lines + 2 * column, sizeof(double));
         products[i] = product(own, all_features + column * stride);
+        if constexpr (Weighted) classes[i] = pass.weights->columns[column];
       }
     } else {
       for (int i = 0; i < batch; ++i) {
         const auto column = static_cast<std::size_t>(now.columns[std::min(i, now.size - 1)]);
         std::memcpy(lines + i, columns.lines + 2 * column, sizeof(double));
         products[i] = product(own, columns.features + column * stride);
+        if constexpr (Weighted) classes[i] = pass.weights->columns[column];
       }
     }
     const __m512i all = clipped_errors(row, entry, now.size, lines, sum_lanes(products));
     const __m512i size = _mm512_abs_epi32(all);
-    const __m512i r =
+    __m512i r =
         _mm512_maskz_mov_epi32(_mm512_cmple_epi32_mask(size, _mm512_set1_epi32(usual)), all);
     largest = _mm512_max_epi32(largest, size);
+    const __m512i low_halves = _mm512_set1_epi32(0xffff);
+    const __m512i unweighted = _mm512_and_si512(r, low_halves);
+    squares = _mm512_dpwssd_epi32(squares, unweighted, unweighted);
+    if constexpr (Weighted) {
+      const PairWeights& weights = *pass.weights;
+      const std::size_t line = weights.rows[row] * PairWeights::classes;
+      const __m512i found =
+          _mm512_cvtepu8_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(classes)));
+      _mm512_store_si512(now.of_columns, weighted(r, found, weights.of_columns.data() + line));
+      r = weighted(r, found, weights.of_rows.data() + line);
+    }
     const __m512i next = _mm512_alignr_epi32(_mm512_setzero_si512(), r, 1);
-    const __m512i low = _mm512_and_si512(r, _mm512_set1_epi32(0xffff));
-    squares = _mm512_dpwssd_epi32(squares, low, low);
+    const __m512i low = _mm512_and_si512(r, low_halves);
     _mm512_store_si512(now.errors, _mm512_or_si512(low, _mm512_slli_epi32(next, 16)));
+  }
+
+  // Errors times the weights of their classes in a line of 64 weights; see weighted_error().
+  TACITURN_AVX512 static __m512i weighted(__m512i errors, __m512i classes, const std::int16_t* line) {
+    const __m512i weights = _mm512_maskz_permutex2var_epi16(
+        0x55555555, _mm512_load_si512(line), classes, _mm512_load_si512(line + lanes));
+    const __m512i half = _mm512_set1_epi32(PairWeights::one / 2);
+    const __m512i size = _mm512_srli_epi32(
+        _mm512_dpwssd_epi32(half, _mm512_abs_epi32(errors), weights), PairWeights::bits);
+    return _mm512_mask_sub_epi32(size, _mm512_movepi32_mask(errors), _mm512_setzero_si512(), size);
   }
 
   // Adds the terms of ratings [entry, stop) whose errors are too large for 32-bit sums.
@@ -140,7 +165,8 @@ struct Pass {
       const float prediction = predict(pass, rows, row, columns, column, out.width);
       const std::int32_t error = clipped_error(pass, prediction, pass.values[entry]);
       if (std::abs(error) <= usual) continue;
-      add_terms(error, own, other, out.width, row_sum, out.column_sums + column * out.width);
+      add_terms(term_errors(pass, row, column, error), own, other, out.width, row_sum,
+                out.column_sums + column * out.width);
       out.squares[row] += std::int64_t{error} * error;
     }
   }
@@ -175,8 +201,8 @@ struct Pass {
       sum_low[n] = _mm512_dpwssd_epi32(sum_low[n], both, _mm512_unpacklo_epi16(one, two));
       sum_high[n] = _mm512_dpwssd_epi32(sum_high[n], both, _mm512_unpackhi_epi16(one, two));
     }
-    add_to(column, both, own);
-    add_to(beside, _mm512_set1_epi32(now.errors[i + 1]), own);
+    add_to(column, Weighted ? _mm512_set1_epi32(now.of_columns[i]) : both, own);
+    add_to(beside, _mm512_set1_epi32((Weighted ? now.of_columns : now.errors)[i + 1]), own);
   }
 
   // Inner product of the row's features with those of a column, in 16 partial sums.
@@ -321,27 +347,34 @@ struct Pass {
   }
 };
 
-template <int N>
+template <int N, bool Weighted>
 void pass_vectors(const ErrorPass& pass, const Axis& rows, const Axis& columns, std::size_t begin,
                   std::size_t end, const ErrorOutput& out) {
   const std::size_t last = out.width - (pass.stride - lanes);  // columns in the last vector
-  if (last <= 16) return Pass<N, 0>{pass, rows, columns, out}.run(begin, end);
-  if (last <= 20) return Pass<N, 4>{pass, rows, columns, out}.run(begin, end);
-  if (last <= 24) return Pass<N, 8>{pass, rows, columns, out}.run(begin, end);
-  return Pass<N, 16>{pass, rows, columns, out}.run(begin, end);
+  if (last <= 16) return Pass<N, 0, Weighted>{pass, rows, columns, out}.run(begin, end);
+  if (last <= 20) return Pass<N, 4, Weighted>{pass, rows, columns, out}.run(begin, end);
+  if (last <= 24) return Pass<N, 8, Weighted>{pass, rows, columns, out}.run(begin, end);
+  return Pass<N, 16, Weighted>{pass, rows, columns, out}.run(begin, end);
+}
+
+template <bool Weighted>
+void pass_any(const ErrorPass& pass, const Axis& rows, const Axis& columns, std::size_t begin,
+              std::size_t end, const ErrorOutput& out) {
+  switch (pass.stride / lanes) {
+    case 1: return pass_vectors<1, Weighted>(pass, rows, columns, begin, end, out);
+    case 2: return pass_vectors<2, Weighted>(pass, rows, columns, begin, end, out);
+    case 3: return pass_vectors<3, Weighted>(pass, rows, columns, begin, end, out);
+    case 4: return pass_vectors<4, Weighted>(pass, rows, columns, begin, end, out);
+    default: return Pass<0, 16, Weighted>{pass, rows, columns, out}.run(begin, end);
+  }
 }
 
 }  // namespace
 
 void error_sums_avx512(const ErrorPass& pass, const Axis& rows, const Axis& columns,
                           std::size_t begin, std::size_t end, const ErrorOutput& out) {
-  switch (pass.stride / lanes) {
-    case 1: return pass_vectors<1>(pass, rows, columns, begin, end, out);
-    case 2: return pass_vectors<2>(pass, rows, columns, begin, end, out);
-    case 3: return pass_vectors<3>(pass, rows, columns, begin, end, out);
-    case 4: return pass_vectors<4>(pass, rows, columns, begin, end, out);
-    default: return Pass<0, 16>{pass, rows, columns, out}.run(begin, end);
-  }
+  if (pass.weights) return pass_any<true>(pass, rows, columns, begin, end, out);
+  return pass_any<false>(pass, rows, columns, begin, end, out);
 }
 
 }  // namespace taciturn

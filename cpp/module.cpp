@@ -6,10 +6,10 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include "abort_guard.hpp"
+#include "bindings.hpp"
 #include "compact.hpp"
 #include "cpu.hpp"
 #include "csr.hpp"
@@ -24,13 +24,9 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using namespace taciturn::bindings;
 
 namespace {
-
-template <typename T>
-using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 std::string compiler() {
 #if defined(__clang__)
@@ -40,24 +36,6 @@ std::string compiler() {
 #else
   return "unknown";
 #endif
-}
-
-void require(bool holds, const char* otherwise) {
-  if (!holds) throw std::invalid_argument(otherwise);
-}
-
-taciturn::InstructionSet instruction_set(bool portable) {
-  return portable ? taciturn::InstructionSet::portable : taciturn::best_instruction_set();
-}
-
-// Throws unless rows [begin, end) of a CSR matrix exist, with ascending starts within the entries.
-void require_rows(const Vector<const std::int64_t>& starts, std::size_t begin, std::size_t end,
-                  std::size_t entries) {
-  require(begin <= end && end < starts.size(), "rows out of range");
-  const std::int64_t* first = starts.data() + begin;
-  require(*first >= 0 && std::is_sorted(first, starts.data() + end + 1) &&
-              starts.data()[end] <= static_cast<std::int64_t>(entries),
-          "starts must be ascending and within the entries");
 }
 
 std::optional<std::size_t> fill(const taciturn::Ziggurat& table, Vector<const std::uint64_t> words,
@@ -182,54 +160,6 @@ void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> 
                scores.data(), set);
 }
 
-// Features and lines of one axis.
-taciturn::Axis axis(const Matrix<const std::int16_t>& features, const Matrix<const float>& lines) {
-  require(features.shape(0) == lines.shape(0) && lines.shape(1) == 2,
-          "features and lines differ in length");
-  return {features.data(), lines.data(), features.shape(0)};
-}
-
-void error_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
-                Vector<const std::int32_t> values, std::array<std::int32_t, 2> value_range,
-                std::array<std::int32_t, 2> prediction_range, std::size_t first,
-                std::int32_t threshold, Matrix<const std::int16_t> row_features,
-                Matrix<const float> row_lines, Matrix<const std::int16_t> column_features,
-                Matrix<const float> column_lines, Matrix<std::int64_t> row_sums,
-                Matrix<std::int64_t> column_sums, Vector<std::int64_t> squares, std::size_t begin,
-                std::size_t end, bool portable) {
-  const std::size_t stride = row_features.shape(1), width = row_sums.shape(1);
-  const auto rows = axis(row_features, row_lines);
-  const auto others = axis(column_features, column_lines);
-  require(columns.size() == values.size(), "columns and values differ in length");
-  require(rows.rows + 1 == starts.size(), "starts must have one entry more than there are rows");
-  require(stride > 0 && stride % 32 == 0 && stride <= taciturn::ErrorPass::stride_max,
-          "features must be padded to a multiple of 32 columns");
-  require(first <= std::min<std::size_t>(32, width), "predictions skip too many columns");
-  require(column_features.shape(1) == stride && column_sums.shape(1) == width && width <= stride &&
-              stride - width < 32,
-          "features and sums differ in width");
-  require(row_sums.shape(0) == rows.rows && squares.size() == rows.rows &&
-              column_sums.shape(0) == others.rows,
-          "features and sums differ in length");
-  require_rows(starts, begin, end, columns.size());
-  const auto set = instruction_set(portable);
-  const taciturn::ErrorPass pass{starts.data(),       columns.data(),      values.data(),
-                              value_range[0],      value_range[1],      prediction_range[0],
-                              prediction_range[1], stride,              first,
-                              threshold};
-  require(threshold > 0, "the clipping threshold must be positive");
-  require(pass.lowest <= pass.highest && pass.floor <= pass.ceiling, "a range is empty");
-  constexpr std::int32_t most = 1 << 30;
-  require(-most <= pass.lowest && pass.highest <= most, "the range of values is too far from zero");
-  require(pass.largest() <= taciturn::ErrorPass::error_max, "a prediction error could exceed 15 bits");
-  require(std::max(-std::int64_t{pass.floor}, std::int64_t{pass.ceiling}) <=
-              taciturn::ErrorPass::prediction_max,
-          "the range of predictions is too far from zero");
-  nb::gil_scoped_release released;
-  taciturn::error_sums(pass, rows, others, begin, end,
-                       {width, row_sums.data(), column_sums.data(), squares.data()}, set);
-}
-
 template <typename T>
 std::span<T> span(const Vector<T>& array) {
   return {array.data(), array.size()};
@@ -350,12 +280,7 @@ NB_MODULE(_core, module) {
              "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Exact integer sums of value times feature by row.");
 
-  module.def("error_sums", &error_sums, "starts"_a, "columns"_a, "values"_a,
-             "value_range"_a, "prediction_range"_a, "first"_a, "threshold"_a, "row_features"_a,
-             "row_lines"_a, "column_features"_a, "column_lines"_a,
-             "row_sums"_a.noconvert(), "column_sums"_a.noconvert(), "squares"_a.noconvert(),
-             "begin"_a, "end"_a, "portable"_a = false,
-             "Exact sums of prediction error times feature, by row and by column.");
+  bind_error_sums(module);
   module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Round feature rows to the grid of error_sums.");
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "counterparts"_a,
@@ -370,9 +295,6 @@ NB_MODULE(_core, module) {
   module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
              "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
              "portable"_a = false, "Top-k items of each user.");
-  module.attr("FEATURE_NORM") = taciturn::ErrorPass::norm;
-  module.attr("PREDICTION_MAX") = taciturn::ErrorPass::prediction_max;
-  module.attr("ERROR_MAX") = taciturn::ErrorPass::error_max;
 
 #if defined(TACITURN_SANITIZE)
   module.def("write_past_end", &taciturn::write_past_end, "size"_a, "Write one byte too many.");

@@ -46,6 +46,13 @@ def error_sums(
     begin: int,
     end: int,
     portable: bool = False,
+    weights: tuple[
+        npt.NDArray[np.uint8],
+        npt.NDArray[np.uint8],
+        npt.NDArray[np.int32],
+        npt.NDArray[np.int32],
+    ]
+    | None = None,
 ) -> None: ...
 def pack_rows(
     features: npt.NDArray[np.float64],

@@ -14,6 +14,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.query import Table
 from taciturn.queries.features import NORM, AxisFeatures
+from taciturn.queries.pair_weights import PairWeights
 from taciturn.queries.values import GridValues, ValueView
 
 _SQUARE_BITS = 24
@@ -102,9 +103,11 @@ class ErrorPass:
         rows: AxisFeatures,
         others: AxisFeatures,
         threads: int | None = None,
+        weights: PairWeights | None = None,
     ) -> "ErrorSums":
         """Sums over the ratings of each row and of each counterpart.
 
+        Weights apply to the errors in both tables of sums, not to the squares. Default: no weights.
         Values outside the grid are clipped to it, so that bounds hold for any input. Reads
         private data; the result is private too.
         """
@@ -112,6 +115,11 @@ class ErrorPass:
         pattern, step = values.pattern, math.ldexp(1.0, self.grid.exponent)
         if (len(rows), len(others)) != (len(pattern), pattern.width):
             raise InvalidParameter("the features of a pass must match the ratings")
+        arrays = None
+        if weights is not None:
+            if (len(weights.rows), len(weights.others)) != (len(rows), len(others)):
+                raise InvalidParameter("the weights of a pass must match the ratings")
+            arrays = weights.rows, weights.others, weights.of_rows, weights.of_others
         row_lines, column_lines = rows.lines(step, NORM * step), others.lines(step, NORM)
         parts = _ranges(pattern.starts, pattern.entries, parallel.thread_count(threads))
         row_sums = np.empty((len(rows), rows.width), dtype=np.int64)
@@ -136,6 +144,7 @@ class ErrorPass:
                 squares,
                 *parts[part],
                 portable=self._portable,
+                weights=arrays,
             )
 
         parallel.for_ranges(work, len(parts), size=1, threads=max(1, len(parts)))
@@ -148,7 +157,8 @@ class ErrorPass:
 class ErrorSums:
     """Exact sums of a pass, all private.
 
-    rows, others: Σ error × feature by row and by counterpart, in steps; squares: Σ error² by row.
+    rows, others: Σ error × feature by row and by counterpart, in steps, with weighted errors if the
+    pass has weights; squares: Σ error² by row, without weights.
     """
 
     rows: Table
