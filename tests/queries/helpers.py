@@ -1,5 +1,6 @@
 """Neighbouring datasets on a grid, and the distance between their query answers."""
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +25,7 @@ GRIDS = [ValueGrid.for_scale(*ends, 64) for ends in ((1, 5), (-4, 3), (-9, -1), 
 
 Steps = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
+Both = tuple[AxisFeatures, AxisFeatures]
 
 
 def every_pair(users: int, items: int) -> Ratings:
@@ -102,6 +104,20 @@ def same_tables(one: Any, other: Any) -> bool:
 def user_view(grid: ValueGrid = GRIDS[0]) -> ValueView:
     """Values on a grid in the order of users."""
     return ValueView(grid=grid, axis=Axis.USERS)
+
+
+def random_features(ratings: Ratings, width: int, seed: int = 0, length: float = 2.0) -> Both:
+    """Random features of users and of items."""
+    random = np.random.default_rng(seed)
+    users, items = (
+        AxisFeatures(
+            random.normal(size=(count, width)) * length / math.sqrt(width),
+            random.uniform(0.2, 1, size=count),
+            random.uniform(1, 2.5, size=count),
+        )
+        for count in ratings.shape
+    )
+    return users, items
 
 
 def random_items(

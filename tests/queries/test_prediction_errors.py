@@ -20,26 +20,10 @@ from taciturn.queries.features import LANES, NORM, AxisFeatures
 from taciturn.queries.prediction_errors import PredictionErrorSums
 from taciturn.queries.reference import reference_tables
 from taciturn.queries.values import GridValues, ValueView, on_grid
-from tests.queries.helpers import constant_values, pass_view, values_of
+from tests.queries.helpers import Both, constant_values, pass_view, random_features, values_of
 from tests.solvers.helpers import random_ratings, replaced
 
 GRID = ValueGrid.for_scale(1, 5, 64)
-
-
-Both = tuple[AxisFeatures, AxisFeatures]
-
-
-def random_features(ratings: Ratings, width: int, seed: int = 0, length: float = 2.0) -> Both:
-    random = np.random.default_rng(seed)
-    users, items = (
-        AxisFeatures(
-            random.normal(size=(count, width)) * length / math.sqrt(width),
-            random.uniform(0.2, 1, size=count),
-            random.uniform(1, 2.5, size=count),
-        )
-        for count in ratings.shape
-    )
-    return users, items
 
 
 def sums(

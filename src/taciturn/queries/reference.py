@@ -57,5 +57,5 @@ def reference_tables(
 
 def weighted(residual: int, weight: int) -> int:
     """Residual times weight/2^BITS, rounded to the nearest integer and ties away from zero."""
-    size = (abs(residual) * weight + 2 ** (BITS - 1)) // 2**BITS
+    size = (abs(residual) * weight + (1 << BITS - 1)) >> BITS
     return size if residual >= 0 else -size
