@@ -16,10 +16,10 @@ import numpy as np
 
 from taciturn.solvers.descent import DescentSteps, NormalEquations, Rows, Vector, count_traits
 
-_TRAIT_ROWS = 1.0
+_TRAIT_ROWS = 10.0
 """Regularization of the slopes of log-counts, in rows that are known exactly."""
 
-_LEVEL_ROWS = 0.1
+_LEVEL_ROWS = 10.0
 """Regularization of the constant of a regression, in rows that are known exactly."""
 
 _FEATURE_ROWS = 5.0
