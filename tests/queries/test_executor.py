@@ -12,6 +12,7 @@ from taciturn.queries import executor as module
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.executor import LocalExecutor, RatingQuery
 from taciturn.queries.features import AxisFeatures
+from taciturn.queries.joint_errors import Balance, JointErrorSums
 from taciturn.queries.prediction_errors import PredictionErrorSums
 from taciturn.queries.residuals import ClippedSums, Residuals, ResidualTotal
 from taciturn.queries.totals import RatingTotals
@@ -47,6 +48,13 @@ def every_query() -> list[RatingQuery]:
         ResidualTotal(purpose="test", residuals=residuals, power=2),
         PredictionErrorSums(
             purpose="test", errors=ErrorPass(BY_USER), users=users, items=items, pattern=pattern
+        ),
+        JointErrorSums(
+            purpose="test",
+            errors=ErrorPass(BY_USER, threshold=20),
+            users=users,
+            items=items,
+            balance=Balance.of(np.arange(30.0) + 1, np.arange(20.0) + 1),
         ),
         RatingTotals(shape=RATINGS.shape, view=BY_USER),
         user_totals(20),

@@ -9,14 +9,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from taciturn.accounting.events import BALANCED_SHARE, Rows
 from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import ValueGrid
+from taciturn.mechanisms.query import Answer
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.features import AxisFeatures
-from taciturn.queries.prediction_errors import PredictionErrorSums, pass_axis
+from taciturn.queries.joint_errors import (
+    Balance,
+    JointErrorSums,
+    classes_of,
+    joint_bound,
+    weights_by_class,
+)
+from taciturn.queries.pair_weights import BITS, CLASSES
+from taciturn.queries.prediction_errors import pass_axis
 from taciturn.queries.totals import COUNT_BITS, RatingTotals, scaled_powers
 from taciturn.queries.values import GridValues, ValueView, on_grid
 from tests.queries.helpers import (
@@ -55,14 +65,21 @@ def sums(
     threshold: int | None = None,
     *,
     grid: ValueGrid = GRID,
+    balance: Balance | None = None,
     **options: Any,
-) -> PredictionErrorSums:
+) -> JointErrorSums:
     users, items = both
-    view = ValueView(grid=grid, axis=pass_axis((len(users), len(items))))
-    errors = ErrorPass(view, threshold=threshold, **options)
-    return PredictionErrorSums(
-        purpose="test", errors=errors, users=users, items=items, pattern=None
-    )
+    shape = len(users), len(items)
+    errors = ErrorPass(ValueView(grid=grid, axis=pass_axis(shape)), threshold=threshold, **options)
+    if balance is None:
+        balance = random_balance(shape, np.random.default_rng(0))
+    return JointErrorSums(purpose="test", errors=errors, users=users, items=items, balance=balance)
+
+
+def random_balance(shape: tuple[int, int], random: np.random.Generator) -> Balance:
+    """Classes of counts from 1 to a million."""
+    users, items = (np.exp(random.uniform(0, 14, count)) for count in shape)
+    return Balance.of(users, items)
 
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -109,13 +126,20 @@ def test_one_rating_never_moves_sums_more_than_recorded(
     portable: bool,
 ) -> None:
     ratings, one, other = both
-    features = random_features(ratings.shape, width, np.random.default_rng(seed))
-    spec = sums(features, threshold, grid=one.view.grid, first=first, portable=portable)
+    random = np.random.default_rng(seed)
+    features = random_features(ratings.shape, width, random)
+    balance = random_balance(ratings.shape, random)
+    spec = sums(
+        features, threshold, grid=one.view.grid, balance=balance, first=first, portable=portable
+    )
     assert_bounded(spec, one, other)
     assert {query.unit for query in spec.queries} == {Unit.RATING}
-    tables = spec.exact(one).tables, spec.exact(other).tables
-    for with_it, without in zip(*tables, strict=True):
-        assert np.count_nonzero((with_it - without).any(axis=1)) <= 1
+    assert [query.rows for query in spec.queries] == [Rows.BALANCED, Rows.TOTAL]
+    users, change = ratings.shape[0], spec.exact(one).tables[0] - spec.exact(other).tables[0]
+    for rows in (change[:users], change[users:]):
+        assert np.count_nonzero(rows.any(axis=1)) <= 1
+    of_user = sum(int(each) ** 2 for each in change[:users].flat)
+    assert of_user <= BALANCED_SHARE * Fraction(spec.queries[0].sensitivity) ** 2
 
 
 @settings(max_examples=80)
@@ -162,11 +186,17 @@ def test_scaled_powers_are_fractions_of_the_largest_value() -> None:
         assert np.array_equal(np.sign(first), np.sign(np.clip(ends, grid.lowest, grid.highest)))
 
 
+def equal_classes(shape: tuple[int, int]) -> Balance:
+    """The same class for every user and item: equal weights."""
+    return Balance(users=np.full(shape[0], 3, np.uint8), items=np.full(shape[1], 3, np.uint8))
+
+
 def worst_case(
     threshold: int | None,
     shape: tuple[int, int] = (4, 3),
     features: type[AxisFeatures] = AxisFeatures,
-) -> tuple[PredictionErrorSums, GridValues, GridValues]:
+    balance: Balance | None = None,
+) -> tuple[JointErrorSums, GridValues, GridValues]:
     """A spec, and values with and without a rating far from its prediction.
 
     Features have the maximum norm; predictions are at the lowest end, the value at the highest.
@@ -175,18 +205,55 @@ def worst_case(
     both = [
         features(np.eye(count, 7) * 1.5, np.ones(count), np.full(count, -99.0)) for count in shape
     ]
-    spec = sums(both, threshold)
+    spec = sums(both, threshold, balance=balance or equal_classes(shape))
     without = ratings.select(np.arange(len(ratings)) != 5)
     one, other = (constant_values(some, spec.view, 2**31 - 1) for some in (ratings, without))
     return spec, one, other
 
 
+def least_favourable(threshold: int, shape: tuple[int, int]) -> Balance:
+    """The classes whose rounded weights add up to the most."""
+    of_user, of_item = weights_by_class()
+    moved = sum(
+        ((threshold * each.astype(np.int64) + (1 << BITS - 1)) >> BITS) ** 2
+        for each in (of_user, of_item)
+    )
+    user, item = np.unravel_index(np.argmax(moved), (CLASSES, CLASSES))
+    return Balance(users=np.full(shape[0], user, np.uint8), items=np.full(shape[1], item, np.uint8))
+
+
 @pytest.mark.parametrize("shape", [(4, 3), (3, 4)])
-@pytest.mark.parametrize("threshold", [None, 1, 50])
-def test_the_worst_case_attains_the_bounds(threshold: int | None, shape: tuple[int, int]) -> None:
-    case = worst_case(threshold, shape)
-    assert squared_ratios(*case) == [1, 1, 1]
+@pytest.mark.parametrize("threshold", [1, 50, 90])
+def test_the_worst_case_attains_the_bounds(threshold: int, shape: tuple[int, int]) -> None:
+    case = worst_case(threshold, shape, balance=least_favourable(threshold, shape))
+    both, squares = squared_ratios(*case)
+    # The bound of the first table is a square root, rounded up.
+    assert 1 - 1e-14 < both <= 1 and squares == 1
     assert_bounded(*case)
+
+
+def test_rounding_adds_little_to_the_bound() -> None:
+    for threshold in (30, 1000, 30_000):
+        assert threshold * (1 - 1e-3) <= joint_bound(threshold) <= threshold + 1
+
+
+def test_ratings_of_one_user_attain_the_bound_of_a_group() -> None:
+    """All ratings of a user whose weight is the largest, in the same direction."""
+    shape, threshold, grid = (9, 8), 5000, ValueGrid.for_scale(1, 5, 4096)
+    both = [
+        AxisFeatures(rows, np.ones(count), np.full(count, -99.0))
+        for rows, count in zip((np.eye(9, 8), np.eye(8)[[0] * 8]), shape, strict=True)
+    ]
+    balance = Balance.of(np.full(9, 5.0), np.full(8, 1e6))
+    spec, ratings = sums(both, threshold, grid=grid, balance=balance), every_pair(*shape)
+    whole = constant_values(ratings, spec.view, 2**31 - 1)
+    event = spec.queries[0]
+    for group in range(1, 9):
+        some = ratings.select((ratings.rows() != 2) | (ratings.by_user.columns >= group))
+        other = constant_values(some, spec.view, 2**31 - 1)
+        ratio = squared_ratios(spec, whole, other)[0]
+        growth = BALANCED_SHARE * group**2 + (1 - BALANCED_SHARE) * group
+        assert event.rows is Rows.BALANCED and 0.999 * growth < ratio <= growth
 
 
 @pytest.mark.parametrize("grid", GRIDS)
@@ -208,8 +275,63 @@ def test_a_threshold_that_is_not_applied_is_caught() -> None:
 
 
 def test_features_that_are_too_long_are_caught() -> None:
-    users, items, squares = squared_ratios(*worst_case(20, features=LongFeatures))
-    assert users == items == Fraction(9, 4) and squares == 1
+    both, squares = squared_ratios(*worst_case(20, features=LongFeatures))
+    assert both > 2 and squares == 1
+
+
+class CountedSums(JointErrorSums):
+    """Planted bug: weights follow from exact counts."""
+
+    def exact(self, values: GridValues, threads: int | None = None) -> Answer:
+        rows = values.pattern.counts.astype(float)
+        columns = np.bincount(values.pattern.columns, minlength=values.pattern.width).astype(float)
+        by_user = values.view.axis is Axis.USERS
+        self._balance = Balance.of(*((rows, columns) if by_user else (columns, rows)))
+        return super().exact(values, threads)
+
+
+@pytest.mark.parametrize("bug", [JointErrorSums, CountedSums])
+def test_weights_from_exact_counts_are_caught(bug: type[JointErrorSums]) -> None:
+    """All errors are clipped, with one sign but that of the rating that is added."""
+    shape = 8, 6
+    ratings, view = every_pair(*shape), pass_view(every_pair(*shape), GRID)
+    table = np.full(shape, GRID.lowest, dtype=np.int32)
+    table[0, 5] = GRID.highest
+    both = [AxisFeatures(np.ones((count, 1)), np.ones(count), np.ones(count)) for count in shape]
+    spec = bug(
+        purpose="test",
+        errors=ErrorPass(view, threshold=20),
+        users=both[0],
+        items=both[1],
+        balance=equal_classes(shape),
+    )
+    without = ratings.select((ratings.rows() != 0) | (ratings.by_user.columns != 5))
+    one, other = (chosen_values(some, view, table) for some in (ratings, without))
+    assert (squared_ratios(spec, one, other)[0] > 1) == (bug is CountedSums)
+
+
+def test_weights_favour_the_side_with_fewer_ratings() -> None:
+    of_user, of_item = (each / 2.0**BITS for each in weights_by_class())
+    assert np.all(np.diff(of_user, axis=0) <= 0) and np.all(np.diff(of_user, axis=1) >= 0)
+    assert np.all(of_user**2 + of_item**2 <= 1) and np.all(of_user**2 + of_item**2 > 0.999)
+    assert of_user.max() ** 2 <= BALANCED_SHARE and of_item.max() < 1
+    assert np.allclose(np.diag(of_user), math.sqrt(0.5), atol=1e-4)
+    counts = np.array([-3.0, 0, 4, 5, 7.1, 10, 1e300])
+    assert classes_of(counts).tolist() == [0, 0, 0, 0, 1, 2, CLASSES - 1]
+
+
+@pytest.mark.parametrize("axis", list(Axis))
+def test_moments_of_weights_are_those_of_random_ratings(axis: Axis) -> None:
+    random = np.random.default_rng(3)
+    counts = {Axis.USERS: random.uniform(1, 900, 40), Axis.ITEMS: random.uniform(1, 4000, 30)}
+    balance = Balance.of(counts[Axis.USERS], counts[Axis.ITEMS])
+    of_user, of_item = (
+        each[balance.users][:, balance.items] / 2.0**BITS for each in weights_by_class()
+    )
+    table = of_user if axis is Axis.USERS else of_item.T
+    shares = counts[axis.other] / counts[axis.other].sum()
+    means, squares = balance.moments(axis, counts[axis.other])
+    assert np.allclose(means, table @ shares) and np.allclose(squares, table**2 @ shares)
 
 
 @pytest.mark.parametrize("width", [5, 33, 64])
@@ -226,8 +348,8 @@ def test_weighted_columns_do_not_change_predictions(width: int) -> None:
     assert not both[0].packed.flags.writeable and not both[0].packed[:, width + columns :].any()
     values = on_grid(ratings, pass_view(ratings, GRID))
     one, other = (sums(each).tables(values) for each in ([users, items], both))
-    assert np.array_equal(one.users, other.users[:, :width])
-    assert np.array_equal(one.items, other.items[:, :width])
+    for first, second in zip(one[:2], other[:2], strict=True):
+        assert np.array_equal(first, second[:, :width])
 
 
 @pytest.mark.parametrize("shape", [(300, 40), (40, 300)])
@@ -253,7 +375,13 @@ def test_bad_input_is_refused() -> None:
     users, items = both
     errors = ErrorPass(ValueView(grid=GRID, axis=Axis.ITEMS))
     with pytest.raises(InvalidParameter, match="longer axis"):
-        PredictionErrorSums(purpose="test", errors=errors, users=users, items=items, pattern=None)
+        JointErrorSums(
+            purpose="test", errors=errors, users=users, items=items, balance=equal_classes((4, 3))
+        )
+    with pytest.raises(InvalidParameter, match="classes"):
+        sums(both, balance=equal_classes((4, 4)))
+    with pytest.raises(InvalidParameter, match="one width"):
+        sums([users, random_features((4, 3), 3, np.random.default_rng(0))[1]])
     values = on_grid(ratings, pass_view(ratings, GRID))
     other = on_grid(ratings, pass_view(ratings, GRIDS[1]))
     for spec in (sums(both, 5), RatingTotals(shape=(4, 3), view=values.view)):

@@ -50,6 +50,7 @@ def account(ratios: list[tuple[float, int]], delta: float) -> Accounts:
     for pair in validate.several("ratios", ratios, hint):
         if len(validate.several("each of the ratios", pair, hint)) != 2:
             raise InvalidParameter(f"each of the ratios must have a count; {hint}")
+        validate.positive_integer("count", pair[1], "it is the number of releases")
     delta, mu = gaussian.check_delta(delta), gaussian.compose(ratios)
     return Accounts(
         delta=delta,

@@ -27,8 +27,10 @@ class Rows(StrEnum):
 
     The g ratings of one user change g different rows of a table indexed by item or by rating, so
     its sensitivity grows by √g. They all change the same row of a table indexed by user, or the
-    same total, so its sensitivity grows by g. A table of contributions adds up one bounded
-    contribution for each user; its sensitivity holds for any change of one user's ratings.
+    same total, so its sensitivity grows by g. A balanced table has rows of users and of items: one
+    rating changes the row of its user by at most √`BALANCED_SHARE` of the sensitivity, and a row of
+    its own otherwise. A table of contributions adds up one bounded contribution for each user; its
+    sensitivity holds for any change of one user's ratings.
     """
 
     ITEMS = "items"
@@ -36,11 +38,17 @@ class Rows(StrEnum):
     TOTAL = "total"
     RATINGS = "ratings"
     CONTRIBUTIONS = "contributions"
+    BALANCED = "balanced"
 
     @property
     def is_shared(self) -> bool:
         """True if all ratings of one user change the same row."""
-        return self in (Rows.USERS, Rows.TOTAL)
+        return self in (Rows.USERS, Rows.TOTAL, Rows.BALANCED)
+
+
+BALANCED_SHARE = 0.75
+"""Maximum share of the squared sensitivity of a balanced table that a rating has in the row of its
+user."""
 
 
 class Mechanism(StrEnum):
@@ -154,11 +162,13 @@ class GaussianRelease:
         """True if the sensitivity holds for any number of ratings of one user."""
         return self.rows is Rows.CONTRIBUTIONS and self.unit is not Unit.USER
 
-    def growth(self, group: int) -> int:
+    def growth(self, group: int) -> float:
         """Squared growth of the sensitivity for `group` ratings of one user, or `group` users."""
         group = validate.positive_integer("group", group, "it counts ratings or users")
         if self.is_bounded_by_user:
             return 1
+        if self.unit is not Unit.USER and self.rows is Rows.BALANCED:
+            return BALANCED_SHARE * group**2 + (1 - BALANCED_SHARE) * group
         is_shared = self.rows.is_shared or self.unit is Unit.USER
         return group**2 if is_shared else group
 

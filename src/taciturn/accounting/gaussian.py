@@ -15,6 +15,7 @@ See docs/proofs/gaussian-accounting.md. Nothing here reads private data.
 """
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -91,11 +92,11 @@ def true_positive_rate(false_positive_rate: float, mu: float) -> float:
     return float(ndtr(ndtri(rate) + check_mu(mu)))
 
 
-def compose(ratios: list[tuple[float, int]]) -> float:
+def compose(ratios: Sequence[tuple[float, float]]) -> float:
     """Composed μ = √Σ count·ratio² of (ratio, count) pairs, rounded to nearest."""
     for ratio, count in ratios:
         check_mu(ratio)
-        validate.positive_integer("count", count, "it is the number of releases")
+        validate.positive("count", count, "it is the number of releases")
     mu = math.sqrt(math.fsum(count * ratio * ratio for ratio, count in ratios))
     return check_mu(mu)
 

@@ -228,8 +228,8 @@ def mu_between(ledger: Ledger, scale: Scale, low: float | None, high: float) -> 
 
     A table of users or items moves by at most the distance between the two values (feature vectors
     have norm at most 1), and never by more than its sensitivity. If the sensitivity is the range of
-    the scale, the result is μ·distance/range. So does the sum of all ratings. Any other total may
-    move by its whole sensitivity.
+    the scale, the result is μ·distance/range. So does the sum of all ratings. Any other total, and
+    a balanced table, may move by its whole sensitivity.
     """
     if low is None:
         return ledger.spend().mu
@@ -240,7 +240,7 @@ def mu_between(ledger: Ledger, scale: Scale, low: float | None, high: float) -> 
     distance = high - low + (0.0 if on_grid else step)
     squares = [
         (event.mu * min(1.0, distance / event.sensitivity)) ** 2
-        if event.rows is not Rows.TOTAL or event.purpose == SUM_OF_RATINGS
+        if event.rows not in (Rows.TOTAL, Rows.BALANCED) or event.purpose == SUM_OF_RATINGS
         else event.mu**2
         for event in ledger.events
         if isinstance(event, GaussianRelease)

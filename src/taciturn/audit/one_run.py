@@ -264,17 +264,15 @@ def _scores(run: Transcript, low: Transcript, high: Transcript, canaries: Canari
     for table, one, two, scale in zip(
         run.tables, low.tables, high.tables, run.noise_scales, strict=True
     ):
-        rows = _rows(table.query, canaries)
-        if rows is None:
-            continue
-        difference = (two.sums[rows] - one.sums[rows]).astype(np.float64)
-        offset = table.released[rows] / table.query.step - (one.sums[rows] + difference / 2)
-        scores += (difference * offset).sum(axis=1) / scale**2
+        for rows in _rows(table.query, canaries):
+            difference = (two.sums[rows] - one.sums[rows]).astype(np.float64)
+            offset = table.released[rows] / table.query.step - (one.sums[rows] + difference / 2)
+            scores += (difference * offset).sum(axis=1) / scale**2
     return scores
 
 
-def _rows(query: BoundedQuery, canaries: Canaries) -> npt.NDArray[Any] | None:
-    """Row of each canary in a table; None if canaries share rows.
+def _rows(query: BoundedQuery, canaries: Canaries) -> tuple[npt.NDArray[Any], ...]:
+    """Rows of each canary in a table: one or two of its own; none if canaries share rows.
 
     Raises for tables of contributions, where a rating changes all rows of its user.
     """
@@ -283,12 +281,14 @@ def _rows(query: BoundedQuery, canaries: Canaries) -> npt.NDArray[Any] | None:
             "this training bounds whole users, so it can be audited with two-worlds only: a rating "
             "has no row of its own"
         )
-    count = query.shape[0]
-    if query.rows is Rows.USERS and count == canaries.ratings.shape[0]:
-        return canaries.users
-    if query.rows is Rows.ITEMS and count == canaries.ratings.shape[1]:
-        return canaries.items
-    return canaries.places if count == len(canaries.ratings) else None
+    count, (users, items) = query.shape[0], canaries.ratings.shape
+    if query.rows is Rows.BALANCED and count == users + items:
+        return canaries.users, users + canaries.items
+    if query.rows is Rows.USERS and count == users:
+        return (canaries.users,)
+    if query.rows is Rows.ITEMS and count == items:
+        return (canaries.items,)
+    return (canaries.places,) if count == len(canaries.ratings) else ()
 
 
 def best_guesses(canaries: int, mu: float, confidence: float, claimed: float = 0.0) -> int:

@@ -5,21 +5,18 @@ prediction error is r = v̂ − v. The pass computes, in exact integers, Σ r·f
 Σ r·f_j for each item. Under unit `value`, changing one value changes r by at most the range of
 the scale, and so one row of each table by at most that range times the norm bound of the features:
 given the same transcript, v̂ is the same for both neighbours (docs/proofs/gradient.md). Under unit
-`rating`, adding or removing one rating changes one row of each table by at most the clipping
-threshold times that norm bound (docs/proofs/rating.md).
+`rating`, `joint_errors` has the tables of such a pass.
 """
 
 import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
 from taciturn.data.pattern import ENTRIES_MAX, Axis, RatingPattern
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import Answer, BoundedQuery, Table
-from taciturn.queries.error_pass import ErrorPass, square_bits
+from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.features import NORM, AxisFeatures
 from taciturn.queries.residuals import clipped_sensitivity
 from taciturn.queries.values import GridValues
@@ -51,7 +48,7 @@ class ErrorTables:
 
 
 class PredictionErrorSums:
-    """Σ r·f by user and by item, and under unit `rating` Σ r²: the tables of one pass.
+    """Σ r·f by user and by item under unit `value`: the tables of one pass.
 
     Parameters
     ----------
@@ -62,11 +59,7 @@ class PredictionErrorSums:
     users, items
         Features of both axes, with the same width.
     pattern
-        Public rating pattern under unit `value`; None under unit `rating`. In that case tables have
-        a row for every user and item, rated or not, and no bound depends on the number of ratings.
-    width
-        Number of columns to record: the width planned before the first release, at least the actual
-        one.
+        Public rating pattern.
     """
 
     def __init__(
@@ -76,39 +69,28 @@ class PredictionErrorSums:
         errors: ErrorPass,
         users: AxisFeatures,
         items: AxisFeatures,
-        pattern: RatingPattern | None,
-        width: int = 1,
+        pattern: RatingPattern,
     ) -> None:
         if users.width != items.width:
             raise InvalidParameter("users and items of a pass must have features of one width")
         self.view, self._errors, self._pattern = errors.view, errors, pattern
         self._users, self._items = users, items
         shape = len(users), len(items)
-        if pattern is not None and shape != (len(pattern.by_user), len(pattern.by_item)):
+        if shape != (len(pattern.by_user), len(pattern.by_item)):
             raise InvalidParameter("the features of a pass must match the rating pattern")
         if errors.view.axis is not pass_axis(shape):
             raise InvalidParameter("a pass runs along the longer axis")
-        self.queries = error_queries(
-            purpose,
-            errors,
-            shape,
-            pattern=pattern,
-            columns=users.width,
-            width=max(width, users.width),
-        )
+        self.queries = error_queries(purpose, errors, pattern, columns=users.width)
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact tables of the queries. Reads private data; the result is private too."""
         tables = self.tables(values, threads)
-        squares = tables.squares << square_bits(self._errors.threshold)
-        more = (np.array([[squares]]),) if self._pattern is None else ()
-        return Answer((tables.users, tables.items, *more))
+        return Answer((tables.users, tables.items))
 
     def tables(self, values: GridValues, threads: int | None = None) -> ErrorTables:
         """Sums and squared error. Reads private data; the result is private too."""
         by_user = self.view.axis is Axis.USERS
-        if self._pattern is not None:
-            values.check(self.view, self._pattern.along(self.view.axis))
+        values.check(self.view, self._pattern.along(self.view.axis))
         both = (self._users, self._items) if by_user else (self._items, self._users)
         sums = self._errors.run(values, *both, threads)
         users, items = (sums.rows, sums.others) if by_user else (sums.others, sums.rows)
@@ -116,58 +98,21 @@ class PredictionErrorSums:
 
 
 def error_queries(
-    purpose: str,
-    errors: ErrorPass,
-    shape: Shape,
-    *,
-    pattern: RatingPattern | None,
-    columns: int,
-    width: int,
-) -> tuple[BoundedQuery, ...]:
-    """Public facts of the tables of a pass: by user, by item, and perhaps the sum of squares.
-
-    They have `columns` columns; one change is recorded as changing `width` of them.
-    """
-    grid, threshold = errors.grid, errors.threshold
-    found = []
-    for axis, count, counterparts in (
-        (Axis.USERS, shape[0], shape[1]),
-        (Axis.ITEMS, shape[1], shape[0]),
-    ):
-        if pattern is None:
-            unit, change, most = Unit.RATING, threshold, counterparts
-            proof = "rating.md#claim"
-        else:
-            unit, change = Unit.VALUE, clipped_sensitivity(threshold, grid)
-            most, proof = int(pattern.along(axis).counts.max(initial=0)), "gradient.md#claim"
-        found.append(
-            BoundedQuery(
-                purpose=f"{purpose}, sums by {axis.singular}",
-                unit=unit,
-                rows=Rows(axis.value),
-                shape=(count, columns),
-                exponent=grid.exponent - (NORM.bit_length() - 1),
-                sensitivity=float(change * NORM),
-                coordinates=width,
-                magnitude=max(1, most) * threshold * NORM,
-                proof=proof,
-            )
+    purpose: str, errors: ErrorPass, pattern: RatingPattern, *, columns: int
+) -> tuple[BoundedQuery, BoundedQuery]:
+    """Public facts of the tables of a pass, by user and by item, with this number of columns."""
+    of_users, of_items = (
+        BoundedQuery(
+            purpose=f"{purpose}, sums by {axis.singular}",
+            unit=Unit.VALUE,
+            rows=Rows(axis.value),
+            shape=(len(along.counts), columns),
+            exponent=errors.grid.exponent - (NORM.bit_length() - 1),
+            sensitivity=float(clipped_sensitivity(errors.threshold, errors.grid) * NORM),
+            coordinates=columns,
+            magnitude=max(1, int(along.counts.max(initial=0))) * errors.threshold * NORM,
+            proof="gradient.md#claim",
         )
-    if pattern is None:
-        found.append(_squares_query(purpose, errors, shape))
-    return tuple(found)
-
-
-def _squares_query(purpose: str, errors: ErrorPass, shape: Shape) -> BoundedQuery:
-    threshold, bits = errors.threshold, square_bits(errors.threshold)
-    return BoundedQuery(
-        purpose=f"{purpose}, sum of squares",
-        unit=Unit.RATING,
-        rows=Rows.TOTAL,
-        shape=(1, 1),
-        exponent=2 * errors.grid.exponent - bits,
-        sensitivity=float(threshold**2 << bits),
-        coordinates=1,
-        magnitude=max(1, ratings_max(shape)) * threshold**2 << bits,
-        proof="rating.md#claim",
+        for axis, along in ((axis, pattern.along(axis)) for axis in (Axis.USERS, Axis.ITEMS))
     )
+    return of_users, of_items

@@ -69,7 +69,9 @@ _RATING_LEDGER = LedgerShape(
             },
         ),
         _phase(
-            "step {step} of {steps}, ", _SUMS | {"sum of squares": Rows.TOTAL}, is_repeated=True
+            "step {step} of {steps}, ",
+            {"sums by user and by item": Rows.BALANCED, "sum of squares": Rows.TOTAL},
+            is_repeated=True,
         ),
     ),
 )

@@ -92,7 +92,7 @@ class DescentSteps:
         noise: float,
         counts: Vector,
         curvature: Rows,
-        weight: float = 1.0,
+        weight: float | Vector = 1.0,
         centre: Rows | None = None,
         precision: Vector | None = None,
     ) -> Rows:
@@ -109,7 +109,7 @@ class DescentSteps:
         curvature
             Mean over ratings of feature × its multiplier in a prediction.
         weight
-            Mean weight of a rating.
+            Mean weight of a rating, of all rows or of each, itself weighted by weight.
         centre
             Prior mean of the rows. Default: zero.
         precision
@@ -133,7 +133,7 @@ class DescentSteps:
         return self.from_whitened(inside @ axes.T)
 
     def equations(
-        self, *, variance: Vector, counts: Vector, curvature: Rows, weight: float = 1.0
+        self, *, variance: Vector, counts: Vector, curvature: Rows, weight: float | Vector = 1.0
     ) -> "NormalEquations":
         """Normal equations of rows; see `descended` for the parameters.
 
@@ -144,10 +144,11 @@ class DescentSteps:
         eigenvalues, axes = np.linalg.eigh(whitened)
         transform = self.priors[:, None] * axes
         bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
-        added = self._regularization(weight, variance @ transform**2, bend)
+        each = np.reshape(weight, (-1, 1))
+        added = self._regularization(each, variance @ transform**2, bend)
         return NormalEquations(axes=axes, transform=transform, bend=bend, added=added)
 
-    def _regularization(self, weight: float, variance: Vector | float, bend: Rows) -> Rows:
+    def _regularization(self, weight: float | Rows, variance: Vector | float, bend: Rows) -> Rows:
         """Diagonal added to the curvature; increases with the noise."""
         noise = variance / np.maximum(bend, 1e-9)
         added: Rows = self.regularization * (weight * assumptions.RESIDUAL**2 + noise)

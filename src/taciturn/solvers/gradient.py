@@ -5,9 +5,9 @@ Gaussian noise on both. Everything else is computed from released numbers and pu
 Θ may both be published (docs/proofs/gradient.md). Three changes improve accuracy at no privacy
 cost:
 
-- biases are an additional coordinate of a profile, multiplied by a constant feature; - a step is
-divided by the curvature n·E[f fᵀ], from released features and public numbers of ratings,
-  plus a regularization that increases with the noise, so that a few dozen steps suffice;
+- biases are an additional coordinate of a profile, multiplied by a constant feature;
+- a step is divided by the curvature n·E[f fᵀ], from released features and public numbers of
+  ratings, plus a regularization that increases with the noise, so that a few dozen steps suffice;
 - the last iterates are averaged, which reduces their noise.
 """
 
@@ -116,6 +116,17 @@ class DescentState:
 AnyState = TypeVar("AnyState", bound=DescentState)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatingWeights:
+    """Weights of the ratings in the gradient of each row.
+
+    sums: sum of the weights of its ratings; means: their mean, itself weighted by weight.
+    """
+
+    sums: npt.NDArray[Any]
+    means: npt.NDArray[np.float64] | float = 1.0
+
+
 class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
     """Descent on the gradients of both axes; subclasses differ in their public facts."""
 
@@ -154,6 +165,10 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
         pattern = self._facts.pattern
         return {axis: pattern.along(axis).counts for axis in Axis}
 
+    def _weights(self, state: AnyState) -> dict[Axis, RatingWeights]:
+        """Weights of the ratings of each row. Default: 1 for every rating."""
+        return {axis: RatingWeights(sums=each) for axis, each in self._counts(state).items()}
+
     def _centre(self, axis: Axis, rows: Rows, counts: npt.NDArray[Any], unit: float) -> Rows | None:
         """Prior mean of the rows of an axis; None if it is zero."""
         return None
@@ -169,6 +184,7 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
     ) -> AnyState:
         """State after iteration `number`, from noisy gradients by user and by item."""
         counts, unit, steps = self._counts(state), self._unit_at(state), self._steps_at(state)
+        weights = self._weights(state)
         rows = {Axis.USERS: state.users, Axis.ITEMS: state.items}
         after: dict[Axis, Rows] = {}
         for axis, gradient, scale in zip(Axis, gradients, noise, strict=True):
@@ -176,7 +192,8 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
                 rows[axis],
                 gradient / unit,
                 noise=scale / unit,
-                counts=counts[axis],
+                counts=weights[axis].sums,
+                weight=weights[axis].means,
                 curvature=steps.curvature(rows[axis.other], counts[axis.other]),
                 centre=self._centre(axis, rows[axis], counts[axis], unit),
             )
@@ -219,10 +236,7 @@ class GradientAlgorithm(TwoAxisDescent[DescentState]):
         ratio = budget.mu * math.sqrt(self._share) if budget else 0.0
         super().__init__(steps, facts, value_levels(ratio, VALUE_LEVELS))
         self._errors = ErrorPass(self._view, first=1)
-        width = 1 + steps.factors
-        queries = error_queries(
-            "", self._errors, facts.shape, pattern=facts.pattern, columns=width, width=width
-        )
+        queries = error_queries("", self._errors, facts.pattern, columns=1 + steps.factors)
         purposes = map(self._purpose, range(steps.iterations))
         self.schedule = repeated(queries, (self._share, self._share), purposes)
 

@@ -235,14 +235,7 @@ class PaperAlgorithm(Algorithm[PaperState]):
         self._step = math.ldexp(1.0, grid.exponent)
         view = ValueView(grid=grid, axis=pass_axis(facts.shape), centre=solver.centre)
         self._errors = ErrorPass(view, margin=margin_max(grid))
-        users, _ = error_queries(
-            "",
-            self._errors,
-            facts.shape,
-            pattern=facts.pattern,
-            columns=solver.factors,
-            width=solver.factors,
-        )
+        users, _ = error_queries("", self._errors, facts.pattern, columns=solver.factors)
         tau = scale.range if solver.tau is None else solver.tau
         self._claim = replace(
             users,

@@ -281,7 +281,7 @@ def exact_users(patch: Patch) -> None:
 
 
 def change_in_bounds(ratings: Ratings, place: int, items: Any) -> float:
-    """Change of the item table, in multiples of its bound, if one rating is removed."""
+    """Change of the rows of items, in multiples of the bound, if one rating is removed."""
     solver = AlsSolver(unit=Unit.RATING, factors=items.shape[1] - 1, iterations=2)
     algorithm = solver.algorithm(PublicFacts.of(ratings, Unit.RATING), BUDGET)
     state = replace(algorithm.initial_state(Seeds()), items=items)
@@ -289,9 +289,9 @@ def change_in_bounds(ratings: Ratings, place: int, items: Any) -> float:
     for keep in (np.ones(len(ratings), dtype=np.bool_), np.arange(len(ratings)) != place):
         executor = LocalExecutor(ratings.select(keep))
         spec = algorithm.query(1, state)
-        tables.append(executor.answer(spec).tables[1])
+        tables.append(executor.answer(spec).tables[0][ratings.shape[0] :])
     change = np.linalg.norm((tables[0] - tables[1]).astype(float))
-    return float(change / spec.queries[1].sensitivity)
+    return float(change / spec.queries[0].sensitivity)
 
 
 def one_direction(count: int) -> tuple[Ratings, Any]:

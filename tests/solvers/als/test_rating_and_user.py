@@ -25,6 +25,7 @@ from taciturn.mechanisms.query import Answer, Released
 from taciturn.queries import per_user, user_sums
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.executor import LocalExecutor
+from taciturn.queries.joint_errors import Balance
 from taciturn.recommend.serve import Recommender
 from taciturn.release.read import load_release
 from taciturn.solvers.als.rating import RatingAlgorithm
@@ -173,9 +174,28 @@ def exact_counts(patch: Patch) -> None:
     patch.setattr(RatingAlgorithm, "_counts", counts)
 
 
+def exact_balance(patch: Patch) -> None:
+    """Weights of ratings follow from exact numbers of ratings."""
+    last: list[Ratings] = []
+    init = LocalExecutor.__init__
+
+    def begin(self: LocalExecutor, ratings: Ratings, threads: int | None = None) -> None:
+        init(self, ratings, threads)
+        last[:] = [ratings]
+
+    def exact(*_: Any) -> Balance:
+        pattern = last[0].pattern
+        users, items = (pattern.along(axis).counts.astype(np.uint8) for axis in Axis)
+        return Balance(users=users, items=items)
+
+    patch.setattr(LocalExecutor, "__init__", begin)
+    patch.setattr(Balance, "of", exact)
+
+
 @pytest.mark.parametrize(
     ("plant", "unit", "check"),
     [
+        (exact_balance, Unit.RATING, "nothing outside the gate"),
         (forgotten_weight, Unit.USER, "differences within bounds"),
         (forgotten_share, Unit.USER, "differences within bounds"),
         (unclipped, Unit.RATING, "differences within bounds"),

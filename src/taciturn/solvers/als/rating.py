@@ -1,10 +1,12 @@
 """Unit `rating`: descent on clipped prediction errors with noisy counts.
 
 First, noisy numbers of ratings of every user and item and noisy totals of the ratings are released.
-Each step then releases Σ r·f by user and by item and Σ r², with prediction errors r clipped to
-about their standard deviation. Adding or removing one rating changes each table by at most the
-clipping threshold, half of the bound for changing a value. The descent divides by n·E[f fᵀ], which
-needs only the counts, so nothing else about the rating pattern is queried (docs/proofs/rating.md).
+Each step then releases Σ w·r·f by user and by item as one table and Σ r², with prediction errors r
+clipped to about their standard deviation. Adding or removing one rating changes the table by at
+most the clipping threshold, half of the bound for changing a value. The weights w follow from the
+noisy counts and give more of a rating to the side that knows less. The descent divides by
+Σ w·E[f fᵀ], which needs only the counts, so nothing else about the rating pattern is queried
+(docs/proofs/rating.md).
 """
 
 import math
@@ -21,7 +23,7 @@ from taciturn.data.pattern import Axis
 from taciturn.mechanisms.query import Released
 from taciturn.model import assumptions
 from taciturn.model.factor_model import FactorModel
-from taciturn.queries.prediction_errors import PredictionErrorSums, error_queries
+from taciturn.queries.joint_errors import Balance, JointErrorSums, joint_queries
 from taciturn.queries.totals import RatingTotals
 from taciturn.solvers.als.clipped_errors import ClippedErrors, gradient_noise
 from taciturn.solvers.als.fold_in import UserPrior
@@ -43,7 +45,7 @@ from taciturn.solvers.descent import (
     rank_of,
     shrunk_counts,
 )
-from taciturn.solvers.gradient import DescentState, TwoAxisDescent
+from taciturn.solvers.gradient import DescentState, RatingWeights, TwoAxisDescent
 
 _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.01, 0.008
 """Budget shares of each table of counts, of the totals, and of all sums of squares together."""
@@ -52,6 +54,9 @@ RANKS = ((0.23, 2), (0.32, 4), (0.6, 8), (0.7, 12), (0.78, 16), (0.88, 24))
 RANKS_FOLD_IN = ((0.15, 2), (0.28, 4), (0.52, 8), (0.6, 12), (0.75, 16), (0.78, 24))
 """Number of factors by the minimum product of the data weights of users and items, if users are
 published and if they fold in. Noise in many factors of a user does harm only if these are used."""
+
+_EQUAL = math.sqrt(0.5)
+"""Weight of a rating on each side if both have equally many ratings."""
 
 _RATINGS_MIN = 1.0
 """Number of ratings that is assumed where noise hides it."""
@@ -134,17 +139,11 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         self.schedule = self._planned()
 
     def _planned(self) -> tuple[QueryStep, ...]:
-        """Counts and totals, then both gradients and the sum of squares in every iteration."""
+        """Counts and totals, then the gradients and the sum of squares in every iteration."""
         width = 1 + self._steps.factors
-        queries = error_queries(
-            "",
-            self._errors.at(assumptions.RATING, self._unit),
-            self._facts.shape,
-            pattern=None,
-            columns=width,
-            width=width,
-        )
-        shares = self._share, self._share, _SQUARE_SHARE / self._steps.iterations
+        errors = self._errors.at(assumptions.RATING, self._unit)
+        queries = joint_queries("", errors, self._facts.shape, columns=width, width=width)
+        shares = self._share, _SQUARE_SHARE / self._steps.iterations
         first = QueryStep(
             queries=self._totals.queries, shares=(_COUNT_SHARE, _COUNT_SHARE, _TOTAL_SHARE)
         )
@@ -167,15 +166,15 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             standard_deviation=assumptions.RATING,
         )
 
-    def query(self, step: int, state: RatingState) -> RatingTotals | PredictionErrorSums:
+    def query(self, step: int, state: RatingState) -> RatingTotals | JointErrorSums:
         """Counts and totals first; then sums of prediction error × feature."""
         if step == 0:
             return self._totals
         users, items = self._features(state)
-        return PredictionErrorSums(
+        return JointErrorSums(
             purpose=self._errors.purpose(step),
             errors=self._errors.at(state.standard_deviation, state.rating_unit),
-            pattern=None,
+            balance=Balance.of(state.user_counts, state.item_counts),
             width=1 + self._steps.factors,
             users=users,
             items=items,
@@ -185,15 +184,16 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         """One step against the noisy gradients, corrected for clipping."""
         if step == 0:
             return self._begun(state, released)
-        attenuation, (by_user, by_item, squares) = self._clip.attenuation, released.tables
-        noise = [each / attenuation for each in released.noise_scales[:2]]
+        attenuation, (sums, squares) = self._clip.attenuation, released.tables
+        gradients = np.split(sums / attenuation, [self._facts.users])
+        noise = [released.noise_scales[0] / attenuation] * 2
         move = self._descended if state.items.shape[1] > 1 else self._stacked
-        after = move(step - 1, state, (by_user / attenuation, by_item / attenuation), noise)
+        after = move(step - 1, state, gradients, noise)
         divisor = state.total * state.rating_unit**2
         standard_deviation = self._clip.updated_standard_deviation(
             state.standard_deviation,
             float(squares[0, 0]) / divisor,
-            released.noise_scales[2] / divisor,
+            released.noise_scales[1] / divisor,
         )
         return replace(after, standard_deviation=standard_deviation)
 
@@ -202,6 +202,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
     ) -> RatingState:
         """State without factors after iteration `number`: biases from all gradients so far."""
         counts, unit, steps = self._counts(state), state.rating_unit, self._steps_at(state)
+        weights = self._weights(state)
         rows = {Axis.USERS: state.users, Axis.ITEMS: state.items}
         stacked = {Axis.USERS: state.user_gradients, Axis.ITEMS: state.item_gradients}
         after: dict[Axis, Rows] = {}
@@ -209,7 +210,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             stacked[axis] = stacked[axis].updated(
                 rows[axis],
                 gradient / unit,
-                counts[axis],
+                weights[axis].sums,
                 steps.curvature(rows[axis.other], counts[axis.other]),
                 constant=steps.constant,
                 growth=_GROWTH,
@@ -218,8 +219,8 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
                 steps,
                 self._bias_prior(axis, counts[axis], unit),
                 noise=scale / unit,
-                counts=counts[axis],
-                weight=1.0,
+                counts=weights[axis].sums,
+                weight=weights[axis].means,
             )
         return replace(
             state,
@@ -245,7 +246,8 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         )
         factors = self._steps.factors
         if self._is_rank_free:
-            weight = _product_weight(self._steps, users, items, self._errors.noise)
+            noise = self._errors.noise / _EQUAL
+            weight = _product_weight(self._steps, users, items, noise)
             factors = rank_of(weight, self._ranks)
         if self._public is not None:
             if self._is_rank_free:
@@ -267,6 +269,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             steps,
             self._final_rows(state),
             (state.user_counts, state.item_counts),
+            weights=tuple(self._weights(state).values()),
             standard_deviation=state.standard_deviation,
             noise=self._averaged_noise(state),
             unit=state.rating_unit,
@@ -331,6 +334,15 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
     def _counts(self, state: RatingState) -> dict[Axis, npt.NDArray[Any]]:
         return {Axis.USERS: state.user_counts, Axis.ITEMS: state.item_counts}
 
+    def _weights(self, state: RatingState) -> dict[Axis, RatingWeights]:
+        """Weights as if every row had rated counterparts in proportion to their counts."""
+        balance, counts = Balance.of(state.user_counts, state.item_counts), self._counts(state)
+        found = {}
+        for axis in Axis:
+            means, squares = balance.moments(axis, counts[axis.other])
+            found[axis] = RatingWeights(sums=counts[axis] * means, means=squares / means)
+        return found
+
     def _unit_at(self, state: RatingState) -> float:
         return state.rating_unit
 
@@ -344,7 +356,7 @@ def most_factors(shape: tuple[int, int], budget: Budget, ratings: float | None =
         return rank_of(expected_weight(shape, budget, ratings), RANKS)
     steps, clip = _descent_steps(budget, None, None), ClipRule.for_mu(budget.mu)
     users, items = (np.full(1, float(count)) for count in reversed(shape))
-    noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
+    noise = gradient_noise(clip, _EQUAL * budget.mu * math.sqrt(_gradient_share(steps)))
     return rank_of(_product_weight(steps, users, items, noise), RANKS)
 
 
@@ -352,7 +364,7 @@ def expected_weight(shape: tuple[int, int], budget: Budget, ratings: float) -> f
     """Product of the data weights of users and items for `ratings` ratings."""
     steps, clip = _descent_steps(budget, None, None), ClipRule.for_mu(budget.mu)
     users, items = (long_tailed(ratings / max(1, count)) for count in shape)
-    noise = gradient_noise(clip, budget.mu * math.sqrt(_gradient_share(steps)))
+    noise = gradient_noise(clip, _EQUAL * budget.mu * math.sqrt(_gradient_share(steps)))
     return _product_weight(steps, users, items, noise)
 
 
@@ -369,6 +381,6 @@ def _descent_steps(budget: Budget, factors: int | None, iterations: int | None) 
 
 
 def _gradient_share(steps: DescentSteps) -> float:
-    """Budget share of each gradient."""
+    """Budget share of both gradients of a step together."""
     left = WHOLE - 2 * _COUNT_SHARE - _TOTAL_SHARE - _SQUARE_SHARE
-    return left / (2 * steps.iterations)
+    return left / steps.iterations

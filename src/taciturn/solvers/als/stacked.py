@@ -127,12 +127,18 @@ class StackedGradients:
         )
 
     def rows(
-        self, steps: DescentSteps, prior: RowPrior, *, noise: float, counts: Vector, weight: float
+        self,
+        steps: DescentSteps,
+        prior: RowPrior,
+        *,
+        noise: float,
+        counts: Vector,
+        weight: float | Vector,
     ) -> Rows:
         """Posterior means of the rows.
 
         `noise` is the standard deviation of the noise of one gradient, and `weight` the mean weight
-        of a rating.
+        of a rating, of all rows or of each.
         """
         system = self.equations(steps, noise=noise, counts=counts, weight=weight)
         added = system.added
@@ -146,7 +152,7 @@ class StackedGradients:
         return steps.from_whitened(inside @ system.axes.T)
 
     def equations(
-        self, steps: DescentSteps, *, noise: float, counts: Vector, weight: float
+        self, steps: DescentSteps, *, noise: float, counts: Vector, weight: float | Vector
     ) -> NormalEquations:
         """Normal equations of the rows, given the average of all gradients."""
         return steps.equations(

@@ -8,6 +8,7 @@ of their own, from the items that they rated (`fold_in`).
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +19,7 @@ from taciturn.model.assumptions import WIDTH
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Prior
 from taciturn.solvers.descent import DescentSteps, NormalEquations, Rows, Vector, in_rating_units
+from taciturn.solvers.gradient import RatingWeights
 
 _LEAST = 0.2
 """Minimum observation-noise variance, as a fraction of the variance of prediction errors."""
@@ -68,6 +70,7 @@ def with_both_variances(
     rows: tuple[Rows, Rows],
     counts: tuple[Vector, Vector],
     *,
+    weights: Sequence[RatingWeights],
     standard_deviation: float,
     noise: tuple[Vector, Vector],
     unit: float,
@@ -82,6 +85,8 @@ def with_both_variances(
         Settings of the descent.
     rows, counts
         Averaged rows of users and of items in model units, and their numbers of ratings.
+    weights
+        Weights of these ratings in the gradients of users and of items.
     standard_deviation
         Residual standard deviation in training, in model units.
     noise
@@ -100,11 +105,16 @@ def with_both_variances(
         RowUncertainty.of(
             steps,
             steps.equations(
-                variance=each * standard_deviation**2, counts=count, curvature=curvature
+                variance=each * standard_deviation**2,
+                counts=weighted.sums,
+                curvature=curvature,
+                weight=weighted.means,
             ),
             count,
         )
-        for each, count, curvature in zip(noise, counts, reversed(curvatures), strict=True)
+        for each, count, weighted, curvature in zip(
+            noise, counts, weights, reversed(curvatures), strict=True
+        )
     )
     of_users, of_items = (_moments(*each) for each in zip(rows, shares, strict=True))
     uncertain = float(users.mean @ of_items + items.mean @ of_users)
