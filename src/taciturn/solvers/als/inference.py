@@ -17,6 +17,9 @@ from taciturn.solvers.als.value_state import Rows, Used, ValueState
 _SAMPLED = 4096
 """Maximum number of rows sampled to optimise the feature weights."""
 
+_FAINT = 0.02
+"""Root mean square over ratings of a direction that explains little, in model units."""
+
 
 def infer(
     layout: Layout, state: ValueState, axis: Axis, used: Used, threads: int | None = None
@@ -90,8 +93,9 @@ def next_features(layout: Layout, state: ValueState, axis: Axis, used: Used, noi
 def begin_factors(layout: Layout, state: ValueState) -> ValueState:
     """Initialise factors with the leading directions of the part that pattern features explain.
 
-    The remaining factors, at least one of several, are random, and so are all without pattern
-    features. Directions of the pattern alone would never find what the pattern says nothing about.
+    The remaining factors are random, and so are all without pattern features. The last of several
+    is random too if its direction explains little: directions of the pattern alone would never find
+    what the pattern says nothing about.
     """
     rows = {axis: state.along(axis).rows.copy() for axis in Axis}
     layout.parts(rows[Axis.USERS])[1][:] = state.start
@@ -119,7 +123,9 @@ def _move_into_factors(layout: Layout, rows: dict[Axis, Rows]) -> None:
         weights = np.sqrt(layout.pattern(axis).counts / layout.total)
         _, small[axis] = np.linalg.qr(table * weights[:, None])
     left, values, right = np.linalg.svd(small[Axis.ITEMS] @ small[Axis.USERS].T)
-    count = min(max(1, layout.factors - 1), int(np.count_nonzero(values > 1e-6 * values[0])))
+    count = min(layout.factors, int(np.count_nonzero(values > 1e-6 * values[0])))
+    if 1 < count == layout.factors and values[count - 1] < _FAINT:
+        count -= 1
     for axis, vectors in ((Axis.ITEMS, left * values), (Axis.USERS, right.T)):
         _, factors, coefficients = layout.parts(rows[axis])
         inverse = np.linalg.lstsq(small[axis], vectors[:, :count], rcond=None)[0]

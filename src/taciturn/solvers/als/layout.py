@@ -21,10 +21,10 @@ from taciturn.solvers.descent import rating_scale_factor
 Columns = npt.NDArray[np.int64]
 
 _CAUTION, _CAUTION_SPARSE, _SPARSE = 2.0, 1.2, 20
-"""Factor by which inference inflates the error variance of a rating: in general, and with fewer
-ratings per row than the last number. Inference treats counterparts as more certain than they are,
-and residuals are clipped. With few ratings per row, a larger factor shrinks biases too far.
-Published variances do not include it."""
+"""Factor by which inference inflates the error variance of a rating: with at least twice the last
+number of ratings per row, and with at most that number. Inference treats counterparts as more
+certain than they are, and residuals are clipped. With few ratings per row, a larger factor shrinks
+biases too far. Published variances do not include it."""
 
 _COLUMNS, _REGRESSORS = 8, 40
 """Maximum numbers of pattern features: with coefficients, and as regressors of prior means."""
@@ -47,7 +47,7 @@ class Layout:
         pattern, (users, items) = facts.pattern, facts.shape
         self._pattern, self.scale = pattern, facts.scale
         self.total = pattern.entries
-        self.caution = _CAUTION_SPARSE if self.total < _SPARSE * (users + items) else _CAUTION
+        self.caution = usual_caution(users, items, self.total)
         self.factors = factors or usual_factors(users, items, self.total)
         self.unit = rating_scale_factor(facts.scale)
         self.grid = ValueGrid.for_scale(-facts.scale.range / 2, facts.scale.range / 2)
@@ -151,3 +151,9 @@ class Layout:
 def usual_factors(users: int, items: int, ratings: int) -> int:
     """Number of factors that a dataset of this size usually supports."""
     return min(16, max(2, round(0.8 * math.sqrt(ratings / (users + items)))))
+
+
+def usual_caution(users: int, items: int, ratings: int) -> float:
+    """Factor that inflates the error variance of ratings in a dataset of this size."""
+    doublings = math.log2(max(ratings, 1) / (_SPARSE * (users + items)))
+    return _CAUTION_SPARSE + (_CAUTION - _CAUTION_SPARSE) * min(max(doublings, 0.0), 1.0)
