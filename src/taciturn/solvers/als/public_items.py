@@ -19,6 +19,10 @@ _DRIFT = 0.2
 """Variance of the difference between private and public rows of an item with many public ratings,
 as a fraction of its prior variance without them."""
 
+_EXPLAINED = 300.0
+"""Factor by which the regularization of slopes grows where there are public rows. These explain
+most of what counts and features would; with large noise, slopes are mostly noise."""
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PublicItems:
@@ -112,8 +116,12 @@ class PublicItems:
 
     def prior(self, steps: DescentSteps, unit: float, counts: Vector, features: Rows) -> RowPrior:
         """Prior of rows that are determined by all gradients together."""
-        return RowPrior.by_count(
-            counts, features, offset=self.centre(steps, unit), precision=self.precision
+        found = RowPrior.by_count(counts, features)
+        return replace(
+            found,
+            added=_EXPLAINED * found.added,
+            offset=self.centre(steps, unit),
+            precision=self.precision,
         )
 
 

@@ -48,20 +48,13 @@ class RowPrior:
     precision: Vector | None = None
 
     @classmethod
-    def by_count(
-        cls,
-        counts: Vector,
-        features: Rows | None = None,
-        *,
-        offset: Rows | None = None,
-        precision: Vector | None = None,
-    ) -> "RowPrior":
+    def by_count(cls, counts: Vector, features: Rows | None = None) -> "RowPrior":
         """Quadratic in log(count), and linear in public features."""
         traits, added = count_traits(counts), [_LEVEL_ROWS, _TRAIT_ROWS, _TRAIT_ROWS]
         if features is not None:
             traits = np.column_stack([traits, features])
             added += [_FEATURE_ROWS] * features.shape[1]
-        return cls(traits=traits, added=np.array(added), offset=offset, precision=precision)
+        return cls(traits=traits, added=np.array(added))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
