@@ -265,7 +265,8 @@ def test_grids_that_do_not_fit_are_refused() -> None:
 
 def test_values_that_do_not_fit_are_refused() -> None:
     ratings = random_ratings()
-    spec = sums(ratings, *random_features(ratings, 4))
+    users, items = random_features(ratings, 4)
+    spec = sums(ratings, users, items)
     spec.exact(pass_values(ratings))
     with pytest.raises(InvalidParameter, match="other pairs"):
         spec.exact(pass_values(random_ratings(9)))
@@ -275,8 +276,8 @@ def test_values_that_do_not_fit_are_refused() -> None:
         PredictionErrorSums(
             purpose="test",
             errors=ErrorPass(ValueView(grid=GRID, axis=Axis.ITEMS)),
-            users=spec._users,
-            items=spec._items,
+            users=users,
+            items=items,
             pattern=ratings.pattern,
         )
 

@@ -270,7 +270,7 @@ def test_the_worst_case_attains_the_bounds_of_totals(grid: ValueGrid) -> None:
 
 def test_a_threshold_that_is_not_applied_is_caught() -> None:
     case = worst_case(20)
-    case[0]._errors.threshold = 21
+    case[0]._pass.errors.threshold = 21
     assert min(squared_ratios(*case)) > 1
 
 
@@ -348,7 +348,7 @@ def test_weighted_columns_do_not_change_predictions(width: int) -> None:
     assert not both[0].packed.flags.writeable and not both[0].packed[:, width + columns :].any()
     values = on_grid(ratings, pass_view(ratings, GRID))
     one, other = (sums(each).tables(values) for each in ([users, items], both))
-    for first, second in zip(one[:2], other[:2], strict=True):
+    for first, second in ((one.users, other.users), (one.items, other.items)):
         assert np.array_equal(first, second[:, :width])
 
 

@@ -18,11 +18,11 @@ from taciturn.accounting.events import BALANCED_SHARE, Rows
 from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
 from taciturn.errors import InvalidParameter
-from taciturn.mechanisms.query import Answer, BoundedQuery, Table
+from taciturn.mechanisms.query import Answer, BoundedQuery
 from taciturn.queries.error_pass import ErrorPass, square_bits
 from taciturn.queries.features import NORM, AxisFeatures
 from taciturn.queries.pair_weights import BITS, CLASSES, PairWeights
-from taciturn.queries.prediction_errors import Shape, pass_axis, ratings_max
+from taciturn.queries.prediction_errors import ErrorTables, Pass, Shape, ratings_max
 from taciturn.queries.values import GridValues
 
 _LEAST = 5.0
@@ -51,20 +51,17 @@ class Balance:
         """Numbers of users and of items."""
         return len(self.users), len(self.items)
 
-    def along(self, axis: Axis) -> PairWeights:
-        """Weights for a pass whose rows are those of an axis."""
+    def weights(self) -> PairWeights:
+        """Weights for a pass along users."""
         of_users, of_items = weights_by_class()
-        found = PairWeights(
-            rows=self.users, others=self.items, of_rows=of_users, of_others=of_items
-        )
-        return found if axis is Axis.USERS else found.swapped()
+        return PairWeights(rows=self.users, others=self.items, of_rows=of_users, of_others=of_items)
 
     def moments(self, axis: Axis, counterparts: Vector) -> tuple[Vector, Vector]:
         """Mean weight and mean square of the weights in each row of an axis.
 
         As if every row had rated counterparts in proportion to these counts.
         """
-        weights = self.along(axis)
+        weights = self.weights() if axis is Axis.USERS else self.weights().swapped()
         table = weights.of_rows / float(1 << BITS)
         shares = np.zeros(CLASSES)
         np.add.at(shares, weights.others, counterparts / max(float(counterparts.sum()), 1e-300))
@@ -142,36 +139,26 @@ class JointErrorSums:
         balance: Balance,
         width: int = 1,
     ) -> None:
-        if users.width != items.width:
-            raise InvalidParameter("users and items of a pass must have features of one width")
-        shape = len(users), len(items)
-        if balance.shape != shape:
+        self.view, self._balance = errors.view, balance
+        self._pass = Pass(errors, users, items)
+        if balance.shape != self._pass.shape:
             raise InvalidParameter("the classes of a pass must match its features")
-        if errors.view.axis is not pass_axis(shape):
-            raise InvalidParameter("a pass runs along the longer axis")
-        self.view, self._errors = errors.view, errors
-        self._users, self._items, self._balance = users, items, balance
         self.queries = joint_queries(
-            purpose, errors, shape, columns=users.width, width=max(width, users.width)
+            purpose, errors, balance.shape, columns=users.width, width=max(width, users.width)
         )
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact tables of the queries. Reads private data; the result is private too."""
-        users, items, squares = self.tables(values, threads)
-        squares <<= square_bits(self._errors.threshold)
-        return Answer((np.concatenate([users, items]), np.array([[squares]])))
+        tables = self.tables(values, threads)
+        squares = tables.squares << square_bits(self._pass.errors.threshold)
+        return Answer((np.concatenate([tables.users, tables.items]), np.array([[squares]])))
 
-    def tables(self, values: GridValues, threads: int | None = None) -> tuple[Table, Table, int]:
-        """Weighted sums by user and by item, and the sum of squares, which is not weighted.
+    def tables(self, values: GridValues, threads: int | None = None) -> ErrorTables:
+        """Weighted sums, and the squared error, which is not weighted.
 
         Reads private data; the result is private too.
         """
-        by_user = self.view.axis is Axis.USERS
-        both = (self._users, self._items) if by_user else (self._items, self._users)
-        weights = self._balance.along(self.view.axis)
-        sums = self._errors.run(values, *both, threads, weights)
-        users, items = (sums.rows, sums.others) if by_user else (sums.others, sums.rows)
-        return users, items, int(sums.squares.sum())
+        return self._pass.run(values, threads, self._balance.weights())
 
 
 def joint_queries(

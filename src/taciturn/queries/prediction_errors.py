@@ -18,6 +18,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import Answer, BoundedQuery, Table
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.features import NORM, AxisFeatures
+from taciturn.queries.pair_weights import PairWeights
 from taciturn.queries.residuals import clipped_sensitivity
 from taciturn.queries.values import GridValues
 
@@ -47,6 +48,40 @@ class ErrorTables:
     squares: int
 
 
+class Pass:
+    """One pass over the ratings of users and items with these features.
+
+    Parameters
+    ----------
+    errors
+        Settings of prediction errors.
+    users, items
+        Features of both axes, with the same width.
+    """
+
+    def __init__(self, errors: ErrorPass, users: AxisFeatures, items: AxisFeatures) -> None:
+        if users.width != items.width:
+            raise InvalidParameter("users and items of a pass must have features of one width")
+        self.shape = len(users), len(items)
+        if errors.view.axis is not pass_axis(self.shape):
+            raise InvalidParameter("a pass runs along the longer axis")
+        self.errors, self._users, self._items = errors, users, items
+
+    def run(
+        self, values: GridValues, threads: int | None, weights: PairWeights | None = None
+    ) -> ErrorTables:
+        """Sums by user and by item, and the squared error. Reads private data; the result is too.
+
+        `weights` are those of a pass along users.
+        """
+        if self.errors.view.axis is Axis.USERS:
+            sums = self.errors.run(values, self._users, self._items, threads, weights)
+            return ErrorTables(sums.rows, sums.others, int(sums.squares.sum()))
+        swapped = None if weights is None else weights.swapped()
+        sums = self.errors.run(values, self._items, self._users, threads, swapped)
+        return ErrorTables(sums.others, sums.rows, int(sums.squares.sum()))
+
+
 class PredictionErrorSums:
     """Σ r·f by user and by item under unit `value`: the tables of one pass.
 
@@ -71,15 +106,10 @@ class PredictionErrorSums:
         items: AxisFeatures,
         pattern: RatingPattern,
     ) -> None:
-        if users.width != items.width:
-            raise InvalidParameter("users and items of a pass must have features of one width")
-        self.view, self._errors, self._pattern = errors.view, errors, pattern
-        self._users, self._items = users, items
-        shape = len(users), len(items)
-        if shape != (len(pattern.by_user), len(pattern.by_item)):
+        self.view, self._pattern = errors.view, pattern
+        if (len(users), len(items)) != (len(pattern.by_user), len(pattern.by_item)):
             raise InvalidParameter("the features of a pass must match the rating pattern")
-        if errors.view.axis is not pass_axis(shape):
-            raise InvalidParameter("a pass runs along the longer axis")
+        self._pass = Pass(errors, users, items)
         self.queries = error_queries(purpose, errors, pattern, columns=users.width)
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
@@ -89,12 +119,8 @@ class PredictionErrorSums:
 
     def tables(self, values: GridValues, threads: int | None = None) -> ErrorTables:
         """Sums and squared error. Reads private data; the result is private too."""
-        by_user = self.view.axis is Axis.USERS
         values.check(self.view, self._pattern.along(self.view.axis))
-        both = (self._users, self._items) if by_user else (self._items, self._users)
-        sums = self._errors.run(values, *both, threads)
-        users, items = (sums.rows, sums.others) if by_user else (sums.others, sums.rows)
-        return ErrorTables(users, items, int(sums.squares.sum()))
+        return self._pass.run(values, threads)
 
 
 def error_queries(
