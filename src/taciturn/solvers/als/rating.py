@@ -51,7 +51,7 @@ _COUNT_SHARE, _TOTAL_SHARE, _SQUARE_SHARE = 0.01, 0.01, 0.008
 """Budget shares of each table of counts, of the totals, and of all sums of squares together."""
 
 RANKS = ((0.23, 2), (0.32, 4), (0.6, 8), (0.7, 12), (0.78, 16), (0.88, 24))
-RANKS_FOLD_IN = ((0.15, 2), (0.28, 4), (0.52, 8), (0.6, 12), (0.75, 16), (0.78, 24))
+RANKS_FOLD_IN = ((0.15, 4), (0.52, 8), (0.6, 12), (0.75, 16), (0.78, 24))
 """Number of factors by the minimum product of the data weights of users and items, if users are
 published and if they fold in. Noise in many factors of a user does harm only if these are used."""
 
@@ -64,6 +64,9 @@ _RATINGS_MIN = 1.0
 ITERATIONS_WITHOUT_FACTORS = 24
 """Default number of steps without factors; fewer than with them."""
 
+_REGULARIZATION = 1.5
+"""Regularization of biases in a training without factors. Noisy counts are taken for exact ones, so
+that biases are less certain than they seem."""
 
 _GROWTH = 0.5, 0.5
 """Growth of the weights of gradients in a training without factors. Both axes move at once, so that
@@ -290,6 +293,13 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             shares = state.user_gradients.noise, state.item_gradients.noise
         users, items = (self._errors.noise**2 * share for share in shares)
         return users, items
+
+    def _steps_at(self, state: RatingState) -> DescentSteps:
+        """Descent steps for the number of factors of a state."""
+        steps = super()._steps_at(state)
+        if state.items.shape[1] > 1:
+            return steps
+        return replace(steps, regularization=_REGULARIZATION)
 
     def user_prior(self, state: RatingState) -> UserPrior:
         """Prior of a user's profile, for folding in.
