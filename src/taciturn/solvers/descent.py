@@ -31,6 +31,10 @@ _FEW = 4
 _DOUBT = 2.0
 """Standard deviations of its noise up to which a count is attributed to noise alone."""
 
+_BIASES_ALONE = 1.5
+"""Regularization without factors, relative to that with them. Noisy counts are taken for exact
+ones, so that biases are less certain than they seem."""
+
 _QUANTILES = 100
 """Number of counts that represent a distribution."""
 
@@ -151,7 +155,8 @@ class DescentSteps:
     def _regularization(self, weight: float | Rows, variance: Vector | float, bend: Rows) -> Rows:
         """Diagonal added to the curvature; increases with the noise."""
         noise = variance / np.maximum(bend, 1e-9)
-        added: Rows = self.regularization * (weight * assumptions.RESIDUAL**2 + noise)
+        times = self.regularization * (1.0 if self.factors else _BIASES_ALONE)
+        added: Rows = times * (weight * assumptions.RESIDUAL**2 + noise)
         return added
 
     def data_weight(self, counts: Vector, noise: float, weight: float = 1.0) -> float:

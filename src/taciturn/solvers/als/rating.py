@@ -64,10 +64,6 @@ _RATINGS_MIN = 1.0
 ITERATIONS_WITHOUT_FACTORS = 24
 """Default number of steps without factors; fewer than with them."""
 
-_REGULARIZATION = 1.5
-"""Regularization of biases in a training without factors. Noisy counts are taken for exact ones, so
-that biases are less certain than they seem."""
-
 _GROWTH = 0.5, 0.5
 """Growth of the weights of gradients in a training without factors. Both axes move at once, so that
 early gradients were taken further from the result."""
@@ -293,13 +289,6 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             shares = state.user_gradients.noise, state.item_gradients.noise
         users, items = (self._errors.noise**2 * share for share in shares)
         return users, items
-
-    def _steps_at(self, state: RatingState) -> DescentSteps:
-        """Descent steps for the number of factors of a state."""
-        steps = super()._steps_at(state)
-        if state.items.shape[1] > 1:
-            return steps
-        return replace(steps, regularization=_REGULARIZATION)
 
     def user_prior(self, state: RatingState) -> UserPrior:
         """Prior of a user's profile, for folding in.
