@@ -10,7 +10,8 @@ from taciturn._internal.ids import match_rows
 from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter
 from taciturn.model.factor_model import FactorModel, HasModel, model_of
-from taciturn.model.profiles import Profiles
+from taciturn.model.interest import popularity_alone
+from taciturn.model.profiles import Floats, Profiles
 from taciturn.solvers.contract import Fit
 
 Model = Fit | HasModel | FactorModel
@@ -69,12 +70,12 @@ def match(model: Model, ratings: Ratings) -> Matched:
     check_ratings(ratings)
     if len(ratings) == 0:
         raise InvalidParameter("there are no ratings to compare predictions with")
-    width = model.factor_count
+    of_users, of_items = _empty_profiles(model)
     users, items = (
-        _Axis.of(profiles, ids, np.diff(table.starts) > 0, width)
-        for profiles, ids, table in (
-            (model.users, ratings.user_ids, ratings.by_user),
-            (model.items, ratings.item_ids, ratings.by_item),
+        _Axis.of(profiles, empty, ids, np.diff(table.starts) > 0)
+        for profiles, empty, ids, table in (
+            (model.users, of_users, ratings.user_ids, ratings.by_user),
+            (model.items, of_items, ratings.item_ids, ratings.by_item),
         )
     )
     if users.unknown == users.rated and items.unknown == items.rated:
@@ -105,16 +106,16 @@ class _Axis:
     def of(
         cls,
         profiles: Profiles | None,
+        empty: Profiles,
         ids: pl.Series,
         is_rated: npt.NDArray[np.bool_],
-        width: int,
     ) -> "_Axis":
         if profiles is None:
-            profiles = Profiles.from_rows(ids.clear(), np.empty((0, 1 + width)))
+            profiles = replace(empty.take(np.empty(0, dtype=np.int64)), ids=ids.clear())
         rows = match_rows(ids, profiles.ids)
         is_unknown = rows < 0
         return cls(
-            profiles=_with_empty(profiles) if is_unknown.any() else profiles,
+            profiles=_with_empty(profiles, empty) if is_unknown.any() else profiles,
             known_ids=profiles.ids,
             rows=np.where(is_unknown, len(profiles), rows),
             rated=int(np.count_nonzero(is_rated)),
@@ -122,11 +123,25 @@ class _Axis:
         )
 
 
-def _with_empty(profiles: Profiles) -> Profiles:
+def _empty_profiles(model: FactorModel) -> tuple[Profiles, Profiles]:
+    """Profile of an unknown user, who is interested in what is popular, and of an unknown item."""
+    one = Profiles.from_rows(pl.Series([None]), np.zeros((1, 1 + model.factor_count)))
+    if model.interest is None:
+        return one, one
+    vectors: Floats = popularity_alone(model.interest_count)[None]
+    if model.items is not None and model.interest_items is not None:
+        vectors = model.interest_items.scaled(vectors)
+    return replace(one, interests=vectors), replace(one, interests=np.zeros_like(vectors))
+
+
+def _with_empty(profiles: Profiles, empty: Profiles) -> Profiles:
     """Profiles with an empty one at the end; without variances."""
-    biases, factors = profiles.biases, profiles.factors
+    interests = None
+    if profiles.interests is not None and empty.interests is not None:
+        interests = np.vstack([profiles.interests, empty.interests])
     return Profiles(
         ids=profiles.ids.extend_constant(None, 1),
-        biases=np.append(biases, np.zeros(1, biases.dtype)),
-        factors=np.vstack([factors, np.zeros((1, factors.shape[1]), factors.dtype)]),
+        biases=np.append(profiles.biases, empty.biases.astype(profiles.biases.dtype)),
+        factors=np.vstack([profiles.factors, empty.factors.astype(profiles.factors.dtype)]),
+        interests=interests,
     )

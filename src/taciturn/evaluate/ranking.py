@@ -9,6 +9,7 @@ from taciturn._internal import parallel
 from taciturn._internal.ids import match_rows
 from taciturn.data.ratings import Ratings
 from taciturn.evaluate.matching import Matched
+from taciturn.model.score import Score
 from taciturn.model.top_k import ItemIndex
 
 RELEVANT = 0.75
@@ -62,8 +63,9 @@ def rank(matched: Matched, train: Ratings, test: Ratings, threads: int | None) -
     users = np.flatnonzero(relevant_counts)
     profiles = model.item_profiles.take(np.arange(matched.item_count))
     starts, columns = _training_items(matched, train, test, users)
-    best, _ = ItemIndex(profiles.factors, profiles.biases).best(
-        model.user_profiles.factors[matched.users[users]],
+    score = Score.of(model)
+    best, _ = ItemIndex(*score.items(model, profiles)).best(
+        score.users(model, matched.users[users]),
         RECALL_AT,
         starts=starts,
         columns=columns,

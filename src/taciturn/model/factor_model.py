@@ -7,6 +7,7 @@ release can be read and verified without it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -19,6 +20,7 @@ from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
 from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn, assumed_prior, known_ratings, solve_profile
+from taciturn.model.interest import Interest, InterestItems
 from taciturn.model.profiles import Floats, Prior, Profiles, Rows
 from taciturn.model.stars import star_probabilities
 from taciturn.scale import Scale
@@ -49,6 +51,9 @@ class FactorModel:
         the profiles have no variances.
     prior
         Prior of a user's profile, for models in which users fold in.
+    interest
+        Parameters of interest; None if the model has none. All profiles then have interest vectors,
+        and otherwise none has.
     """
 
     scale: Scale
@@ -57,6 +62,7 @@ class FactorModel:
     items: Profiles | None
     residual_variance: float | None = None
     prior: Prior | None = None
+    interest: Interest | None = None
 
     def __post_init__(self) -> None:
         validate.instance("scale", self.scale, Scale, "build one, such as Scale.parse('1:5')")
@@ -64,6 +70,7 @@ class FactorModel:
         for name in ("users", "items"):
             if getattr(self, name) is not None:
                 validate.instance(name, getattr(self, name), Profiles, "or None if absent")
+        self._check_interests()
         if self.users is None or self.items is None:
             return
         widths = [profiles.factors.shape[1] for profiles in (self.users, self.items)]
@@ -72,6 +79,15 @@ class FactorModel:
                 f"user profiles have {widths[0]} factors and item profiles {widths[1]}; both must "
                 "come from the same training"
             )
+
+    def _check_interests(self) -> None:
+        """Raise unless profiles have interest vectors of one width, or none has."""
+        present = [each for each in (self.users, self.items) if each is not None]
+        found = [each.interests for each in present]
+        if any((each is not None) != (self.interest is not None) for each in found):
+            raise InvalidParameter("profiles must have interests exactly if the model has interest")
+        if len({each.shape[1] for each in found if each is not None}) > 1:
+            raise InvalidParameter("users and items must have interests of one width")
 
     def __repr__(self) -> str:
         # Without the number of users, which is private in a model with private profiles.
@@ -96,7 +112,36 @@ class FactorModel:
     @property
     def is_personalised(self) -> bool:
         """True if the ranking of items depends on the user: profiles have factors."""
-        return self.factor_count > 0
+        return self.factor_count > 0 or self.interest_count > 1
+
+    @property
+    def interest_count(self) -> int:
+        """Number of entries of an interest vector, popularity first; 0 without interest."""
+        profiles = self.users if self.items is None else self.items
+        interests = _present(profiles, "user or item").interests
+        return 0 if interests is None else int(interests.shape[1])
+
+    @property
+    def popularity(self) -> Floats | None:
+        """Popularity of each item, relative to others of this model; None without interest."""
+        interests = self.item_profiles.interests
+        return None if interests is None else interests[:, 0]
+
+    @cached_property
+    def interest_items(self) -> InterestItems | None:
+        """Interest vectors of the items, from which a user's are solved; None without interest."""
+        interests = self.item_profiles.interests
+        return None if interests is None else InterestItems.of(interests)
+
+    def without_interest(self) -> "FactorModel":
+        """Model of ratings alone."""
+        if self.interest is None:
+            return self
+        users, items = (
+            None if each is None else replace(each, interests=None)
+            for each in (self.users, self.items)
+        )
+        return replace(self, users=users, items=items, interest=None)
 
     @property
     def has_variances(self) -> bool:
@@ -168,12 +213,17 @@ class FactorModel:
         return np.asarray(one.biases.dtype.type(self.mean) + one.biases[users])
 
     def with_user(
-        self, bias: float, factors: npt.ArrayLike, variances: npt.ArrayLike | None = None
+        self,
+        bias: float,
+        factors: npt.ArrayLike,
+        variances: npt.ArrayLike | None = None,
+        interest: npt.ArrayLike | None = None,
     ) -> "FactorModel":
         """Copy of the model whose only user, row 0, has the given profile.
 
         Used to serve a profile from `fold_in`. The copy is as private as that profile. `variances`
-        are those of the bias and of each factor.
+        are those of the bias and of each factor. Without an interest vector the copy has no
+        interest.
         """
         dtype, width = self.item_profiles.factors.dtype, self.factor_count
         bias = validate.finite("bias", bias, "it is a number")
@@ -190,7 +240,17 @@ class FactorModel:
                     "0, that of the bias first"
                 )
             user = user.with_variances(given[None].astype(np.float64))
-        return replace(self, users=user)
+        if interest is None:
+            return replace(self.without_interest(), users=user)
+        count = self.interest_count
+        vector = _finite_numbers(interest, count) if count else None
+        if vector is None:
+            raise InvalidParameter(
+                f"an interest vector of this model must have {count} finite numbers"
+                if count
+                else "this model has no interest; leave the interest vector out"
+            )
+        return replace(self, users=replace(user, interests=vector.astype(dtype)[None]))
 
     def standard_deviation_rows(self, users: Rows, items: Rows) -> Floats:
         """Predictive standard deviations of pairs of rows, before clipping.
@@ -247,7 +307,10 @@ class FactorModel:
             regularization,
             has_variances=self.has_item_variances,
         )
-        return replace(folded, unknown_items=known.unknown)
+        vector = None
+        if self.interest is not None and self.interest_items is not None:
+            vector = self.interest_items.coefficients(np.unique(known.rows), self.interest)
+        return replace(folded, unknown_items=known.unknown, interest=vector)
 
 
 class HasModel(Protocol):

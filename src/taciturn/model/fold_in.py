@@ -23,13 +23,15 @@ class FoldedIn:
 
     `unknown_items` are the rated items that the model does not have; the profile ignores them.
     `variances` are the posterior variances of the bias and then of each factor; None unless the
-    items of the model have variances.
+    items of the model have variances. `interest` is the user's interest vector; None unless the
+    model has interest.
     """
 
     bias: float
     factors: npt.NDArray[np.float32]
     unknown_items: tuple[Id, ...] = ()
     variances: npt.NDArray[np.float32] | None = None
+    interest: npt.NDArray[np.float32] | None = None
 
     def __repr__(self) -> str:
         return f"FoldedIn({len(self.factors)} factors, private to the user)"

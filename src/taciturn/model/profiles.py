@@ -30,6 +30,9 @@ class Profiles:
         Bias (n) and factor vector (n × k) of each row.
     bias_variances, variances
         Posterior variances of biases and factors, if the solver estimates them.
+    interests
+        Interest vectors (n × columns), popularity first, if the model has interest; see
+        `taciturn.model.interest`.
     """
 
     ids: pl.Series
@@ -37,6 +40,7 @@ class Profiles:
     factors: Floats
     bias_variances: Floats | None = None
     variances: Floats | None = None
+    interests: Floats | None = None
 
     def __post_init__(self) -> None:
         count = len(validate.instance("ids", self.ids, pl.Series, "pass one id for each row"))
@@ -46,11 +50,15 @@ class Profiles:
             checked("bias_variances", self.bias_variances, "f")
         if self.variances is not None:
             checked("variances", self.variances, "f", 2)
+        interests = self.interests
+        if interests is not None and checked("interests", interests, "f", 2).shape[1] == 0:
+            raise InvalidParameter("interests must have a column of popularity")
         shapes = (
             ("biases", self.biases, (count,)),
             ("factors", self.factors, (count, self.factors.shape[1])),
             ("bias_variances", self.bias_variances, (count,)),
             ("variances", self.variances, self.factors.shape),
+            ("interests", interests, (count, 0 if interests is None else interests.shape[1])),
         )
         for name, array, shape in shapes:
             if array is not None and array.shape != shape:
@@ -86,6 +94,7 @@ class Profiles:
             factors=self.factors[rows],
             bias_variances=None if self.bias_variances is None else self.bias_variances[rows],
             variances=None if self.variances is None else self.variances[rows],
+            interests=None if self.interests is None else self.interests[rows],
         )
 
 

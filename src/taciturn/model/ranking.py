@@ -12,6 +12,7 @@ from taciturn._internal.ids import Id, Ids, find_rows
 from taciturn._internal.interchange import is_pandas, to_pandas
 from taciturn.errors import NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
+from taciturn.model.score import By, Score
 from taciturn.model.top_k import ItemIndex
 from taciturn.tables.frames import to_frame
 from taciturn.tables.names import ITEM, USER
@@ -27,19 +28,28 @@ class RatedPairs(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ranking:
-    """Model with an index of its items, the number of threads to use, and titles of the items."""
+    """Model with its score, an index of its items, the number of threads, and titles of items."""
 
     model: FactorModel
+    score: Score
     index: ItemIndex
     threads: int
     titles: pl.Series | None = None
 
     @classmethod
-    def of(cls, model: FactorModel, threads: int, titles: pl.Series | None = None) -> "Ranking":
+    def of(
+        cls,
+        model: FactorModel,
+        threads: int,
+        titles: pl.Series | None = None,
+        *,
+        by: By | str | None = None,
+        popularity_weight: float = 1.0,
+    ) -> "Ranking":
         """Ranking by a model that has item profiles; `titles` has one for each of them."""
-        items = model.item_profiles
-        index = ItemIndex(items.factors, items.biases)
-        return cls(model=model, index=index, threads=threads, titles=titles)
+        score = Score.of(model, by, popularity_weight)
+        index = ItemIndex(*score.items(model, model.item_profiles))
+        return cls(model=model, score=score, index=index, threads=threads, titles=titles)
 
     def table(self, users: Id | Ids, count: int, exclude: Any) -> Any:
         """Best items of each user: user_id, item_id, score, rank. See `Recommender.recommend`."""
@@ -75,13 +85,13 @@ class Ranking:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Item rows and scores of the best items of some user rows; see `ItemIndex.best`."""
         items, scores = self.index.best(
-            model.user_profiles.factors[rows],
+            self.score.users(model, rows),
             count,
             starts=starts,
             columns=columns,
             threads=self.threads,
         )
-        scores += model.offsets_rows(rows)[:, None]
+        scores += self.score.offsets(model, rows)[:, None]
         return items, scores
 
     def _excluded(

@@ -1,7 +1,7 @@
 """Public facts of a release other than its guarantee, as stored in certificate.json."""
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from typing import Any
 
@@ -9,6 +9,7 @@ from taciturn._internal import validate
 from taciturn._version import __version__
 from taciturn.errors import InvalidDocument, InvalidInput
 from taciturn.model.factor_model import FactorModel
+from taciturn.model.interest import Interest
 from taciturn.model.profiles import Prior
 from taciturn.release.about import About
 from taciturn.scale import Scale
@@ -16,10 +17,20 @@ from taciturn.scale import Scale
 NUMBER_MAX = 1e15
 """Largest number allowed in a release: sums of products of them stay finite in 32 bits."""
 
+WIDTH_MAX = 2**13
+"""Maximum number of entries of an interest vector."""
+
 _ORIGIN = ("solver", "settings", "taciturn", "date", "user_ids")
 _COUNTS = ("factors", "users", "items")
 _REQUIRED = {*_ORIGIN, *_COUNTS, "scale", "mean"}
-_OPTIONAL = {"residual_variance", "prior", "configuration", "ids_from_ratings", "about"}
+_OPTIONAL = {
+    "residual_variance",
+    "prior",
+    "interest",
+    "configuration",
+    "ids_from_ratings",
+    "about",
+}
 _ID_LISTS: list[list[str]] = [[], ["users"], ["items"], ["users", "items"]]
 
 _OPTION = "[a-z0-9]+(-[a-z0-9]+)*"
@@ -81,6 +92,8 @@ def model_to_dict(model: FactorModel) -> dict[str, Any]:
     if model.prior is not None:
         variances = list(model.prior.variances)
         facts["prior"] = asdict(model.prior) | {"variances": variances}
+    if model.interest is not None:
+        facts["interest"] = asdict(model.interest) | {"columns": model.interest_count}
     return facts
 
 
@@ -102,9 +115,10 @@ def facts_to_dict(facts: Facts, model: FactorModel) -> dict[str, Any]:
 
 
 def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int]]:
-    """Facts, a model without its profiles, and the stated numbers of factors, users and items.
+    """Facts, a model without its profiles, and the stated sizes of its tables.
 
-    Raises `InvalidDocument` unless every field is present and valid.
+    These are numbers of factors, users and items, and of the entries of an interest vector. Raises
+    `InvalidDocument` unless every field is present and valid.
     """
     damaged = InvalidDocument(
         "the release's facts in certificate.json have missing, unknown or invalid fields"
@@ -143,6 +157,7 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
             if counts["users"]:
                 raise damaged
             prior = _prior(document["prior"], counts["factors"])
+        interest, counts["interest"] = _interest(document)
         model = FactorModel(
             scale=Scale(**scale),
             mean=_bounded(validate.finite("mean", document["mean"], "it is a number")),
@@ -150,6 +165,7 @@ def facts_from_dict(document: object) -> tuple[Facts, FactorModel, dict[str, int
             items=None,
             residual_variance=variance,
             prior=prior,
+            interest=interest,
         )
     except InvalidInput:
         raise damaged from None
@@ -210,6 +226,23 @@ def _prior(document: object, factors: int) -> Prior:
         for each in (document["residual_variance"], *variances)
     )
     return Prior(residual_variance=residual, variances=tuple(rest))
+
+
+def _interest(facts: dict[str, Any]) -> tuple[Interest | None, int]:
+    """Checked parameters of interest, and the number of entries of a vector; 0 without interest."""
+    if "interest" not in facts:
+        return None, 0
+    damaged = InvalidDocument(
+        "the release's interest in certificate.json has missing, unknown or invalid fields"
+    )
+    document, names = facts["interest"], {field.name for field in fields(Interest)}
+    if not (isinstance(document, dict) and document.keys() == names | {"columns"}):
+        raise damaged
+    columns = document["columns"]
+    if isinstance(columns, bool) or not (isinstance(columns, int) and 1 <= columns <= WIDTH_MAX):
+        raise damaged
+    numbers = {name: _bounded(validate.positive(name, document[name], "-")) for name in names}
+    return Interest(**numbers), columns
 
 
 def _bounded(number: float) -> float:

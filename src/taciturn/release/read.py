@@ -166,6 +166,7 @@ def parse(path: Path, files: dict[str, bytes]) -> Release:
                 f"{role}_id",
                 count=count,
                 width=counts["factors"],
+                interest=counts["interest"],
                 has_variances=model.residual_variance is not None,
             )
         elif count:

@@ -11,10 +11,11 @@ from taciturn.release.facts import NUMBER_MAX
 from taciturn.release.plain_parquet import PlainTable, decode, encode
 
 _VARIANCES = ["bias_variance", "profile_variance"]
+_INTEREST = "interest"
 
 
 def profiles_to_frame(profiles: Profiles, id_name: str) -> pl.DataFrame:
-    """Table of profiles: ids, biases, factors, and variances if there are any."""
+    """Table of profiles: ids, biases, factors, and variances and interests if there are any."""
     columns = {
         id_name: profiles.ids,
         "bias": pl.Series(profiles.biases, dtype=pl.Float32),
@@ -23,6 +24,8 @@ def profiles_to_frame(profiles: Profiles, id_name: str) -> pl.DataFrame:
     if profiles.bias_variances is not None and profiles.variances is not None:
         columns["bias_variance"] = pl.Series(profiles.bias_variances, dtype=pl.Float32)
         columns["profile_variance"] = _lists(profiles.variances)
+    if profiles.interests is not None:
+        columns[_INTEREST] = _lists(profiles.interests)
     return pl.DataFrame(columns)
 
 
@@ -40,6 +43,8 @@ def table_bytes(profiles: Profiles, id_name: str) -> bytes:
     columns = {"bias": profiles.biases, "profile": profiles.factors}
     if profiles.bias_variances is not None and profiles.variances is not None:
         columns |= dict(zip(_VARIANCES, (profiles.bias_variances, profiles.variances), strict=True))
+    if profiles.interests is not None:
+        columns[_INTEREST] = profiles.interests
     return encode(
         PlainTable(
             id_name=id_name,
@@ -50,12 +55,24 @@ def table_bytes(profiles: Profiles, id_name: str) -> bytes:
 
 
 def profiles_from_parquet(
-    content: bytes, name: str, id_name: str, *, count: int, width: int, has_variances: bool
+    content: bytes,
+    name: str,
+    id_name: str,
+    *,
+    count: int,
+    width: int,
+    interest: int = 0,
+    has_variances: bool,
 ) -> Profiles:
-    """Profiles from a table of a release, fully checked."""
+    """Profiles from a table of a release, fully checked.
+
+    `width` is the number of factors, and `interest` that of entries of an interest vector.
+    """
     widths: dict[str, int | None] = {"bias": None, "profile": width}
     if has_variances:
         widths |= dict(zip(_VARIANCES, (None, width), strict=True))
+    if interest:
+        widths[_INTEREST] = interest
     table = decode(content, name, id_name, count, widths)
     profiles = Profiles(
         ids=pl.Series(id_name, table.ids),
@@ -63,6 +80,7 @@ def profiles_from_parquet(
         factors=table.columns["profile"],
         bias_variances=table.columns.get(_VARIANCES[0]),
         variances=table.columns.get(_VARIANCES[1]),
+        interests=table.columns.get(_INTEREST),
     )
     return _checked(profiles, name)
 
@@ -97,7 +115,8 @@ def _checked(profiles: Profiles, name: str) -> Profiles:
     if profiles.ids.has_nulls() or profiles.ids.n_unique() != len(profiles):
         raise InvalidDocument(f"{name} contains missing or duplicate ids")
     variances = [each for each in (profiles.bias_variances, profiles.variances) if each is not None]
-    for numbers in (profiles.biases, profiles.factors, *variances):
+    interests = [] if profiles.interests is None else [profiles.interests]
+    for numbers in (profiles.biases, profiles.factors, *variances, *interests):
         with np.errstate(invalid="ignore"):  # the extremes of an array with NaN are NaN
             low, high = numbers.min(initial=0), numbers.max(initial=0)
         if not (low > -NUMBER_MAX and high < NUMBER_MAX):
