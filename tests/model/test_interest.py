@@ -49,7 +49,7 @@ def test_fold_in_minimises_its_objective_up_to_scale() -> None:
     found = items.coefficients(np.array(seen), INTEREST).astype(np.float64)
     scores = vectors @ found
     assert scores.std() == pytest.approx(1, rel=1e-5)
-    # The best multiple of the solution is the minimum of the quadratic: no small change improves it.
+    # The best multiple of the solution minimises the quadratic: no small change improves it.
     grid = np.linspace(0.001, 3, 30_000)
     best = found * grid[np.argmin([objective(found * each, vectors, seen) for each in grid])]
     random = np.random.default_rng(0)
