@@ -15,7 +15,15 @@ from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.public_inputs import InputKind
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.solvers.entry import FOLD_IN, SUM_OF_RATINGS, Entry, Kind, Setting
+from taciturn.solvers.entry import (
+    FOLD_IN,
+    PATTERN_FEATURES,
+    PATTERN_INTEREST,
+    SUM_OF_RATINGS,
+    Entry,
+    Kind,
+    Setting,
+)
 from taciturn.solvers.flaws import FLAWS
 from taciturn.solvers.ledger_shape import LedgerShape, Phase, TableShape
 
@@ -129,7 +137,7 @@ CATALOG: dict[str, Entry] = {
             ),
         },
         ledgers={Unit.VALUE: _VALUE_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
-        pattern_setting="pattern_features",
+        pattern_purposes={PATTERN_FEATURES: "pattern_features", PATTERN_INTEREST: "interest"},
         ledger_of_biases=_BIAS_LEDGER,
         ledger_of_users=_CONTRIBUTION_LEDGER,
         inputs=frozenset({InputKind.ITEM_FEATURES, InputKind.PUBLIC_RATINGS}),

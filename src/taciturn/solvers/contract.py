@@ -273,8 +273,8 @@ class Algorithm(ABC, Generic[State]):
     schedule
         All steps, fixed in advance. A table may turn out narrower than scheduled, never larger;
         its coordinates and shares stay as scheduled.
-    published_pattern
-        Purpose of the rating-pattern statistics that the model publishes, if any.
+    published_patterns
+        Purposes of the rating-pattern statistics that the model publishes.
     served_exactly
         Purpose of the exact profiles that each user is shown, under units other than `user`.
     """
@@ -282,7 +282,7 @@ class Algorithm(ABC, Generic[State]):
     unit: Unit
     budget: Budget | None
     schedule: tuple[Step, ...]
-    published_pattern: str | None = None
+    published_patterns: tuple[str, ...] = ()
     served_exactly: str | None = None
 
     @abstractmethod

@@ -7,7 +7,7 @@ could be mistaken for part of the guarantee.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from itertools import combinations
@@ -71,6 +71,12 @@ class Setting:
 PATTERN_FEATURES = "features of the rating pattern, inside the profiles"
 """Purpose of the event with which a solver publishes features of the rating pattern."""
 
+PATTERN_INTEREST = "popularity and interest factors of the rating pattern, inside the profiles"
+"""Purpose of the event with which a solver publishes interest learnt from the rating pattern."""
+
+POPULARITY = "numbers of ratings by item, inside the profiles"
+"""Purpose of the event with which a solver publishes exact numbers of ratings."""
+
 OWN_PROFILES = "each user's own profile, shown to that user only"
 """Purpose of the event with which a solver serves users by folding them in."""
 
@@ -101,8 +107,9 @@ class Entry:
     flaws
         Sentences with which its events explain the lack of a proof, in this order. The first is
         always present.
-    pattern_setting
-        Setting under which it publishes features of the rating pattern; None if it never does.
+    pattern_purposes
+        Purposes of the statistics of the rating pattern that it may publish under unit `value`, and
+        the setting that turns each off; None if nothing does.
     ledger_of_biases
         Shape of its ledger under `value` if its data are too small for factors; None if it has
         none.
@@ -118,7 +125,7 @@ class Entry:
     settings: Mapping[str, Setting]
     ledgers: Mapping[Unit, LedgerShape | None]
     flaws: tuple[str, ...] = ()
-    pattern_setting: str | None = None
+    pattern_purposes: Mapping[str, str | None] = field(default_factory=dict)
     ledger_of_biases: LedgerShape | None = None
     ledger_of_users: LedgerShape | None = None
     inputs: frozenset[InputKind] = frozenset()
@@ -168,12 +175,7 @@ class Entry:
             raise InvalidDocument(f"the solver of the release does not support unit {ledger.unit}")
         if "unit" in settings and settings["unit"] != ledger.unit:
             raise InvalidDocument("the unit of the ledger is not that of the settings")
-        may_publish = self.pattern_setting and settings[self.pattern_setting] is not False
-        published = sum(isinstance(event, PatternRelease) for event in ledger.events)
-        if published > (1 if may_publish and ledger.unit is Unit.VALUE else 0):
-            raise InvalidDocument(
-                "the ledger publishes features of the rating pattern, but the settings do not"
-            )
+        self._check_patterns(ledger, settings)
         if _ORDER.index(ledger.status) < _ORDER.index(self.status):
             raise InvalidDocument(
                 f"the status of the release is {ledger.status}, and its solver is at best "
@@ -198,6 +200,19 @@ class Entry:
                 "the number of steps in the ledger is not the number of iterations in the settings"
             )
 
+    def _check_patterns(self, ledger: Ledger, settings: Mapping[str, Any]) -> None:
+        """Raise unless each published statistic of the pattern is one that the settings allow."""
+        found = [each.purpose for each in ledger.events if isinstance(each, PatternRelease)]
+        allowed = [
+            purpose
+            for purpose, setting in self.pattern_purposes.items()
+            if ledger.unit is Unit.VALUE and settings.get(setting or "") is not False
+        ]
+        if len(set(found)) < len(found) or not set(found).issubset(allowed):
+            raise InvalidDocument(
+                "the ledger publishes features of the rating pattern, but the settings do not"
+            )
+
     def is_of_biases(self, ledger: Ledger) -> bool:
         """Whether the ledger is that of a training without factors: it begins with its purpose."""
         return ledger.unit is Unit.VALUE and _begins(ledger, self.ledger_of_biases)
@@ -219,7 +234,7 @@ class Entry:
     def _is_known(self, event: Event) -> bool:
         """Whether the solver records such an event; the purpose of a noisy one is not compared."""
         if isinstance(event, PatternRelease):
-            return event.purpose == PATTERN_FEATURES
+            return event.purpose in self.pattern_purposes
         if isinstance(event, FoldInServing):
             return event.purpose == OWN_PROFILES
         if isinstance(event, ExactRelease):

@@ -153,8 +153,9 @@ class Training(Generic[State]):
         The noise key is erased. In a run folder it stays until the owner of the folder has written
         the result, so that a crash in between loses nothing.
         """
-        if self._algorithm.published_pattern and isinstance(self._gate, Gate):
-            self._gate.publish_pattern(self._algorithm.published_pattern)
+        for purpose in self._algorithm.published_patterns:
+            if isinstance(self._gate, Gate):
+                self._gate.publish_pattern(purpose)
         if self._algorithm.served_exactly and isinstance(self._gate, Gate):
             self._gate.serve_by_fold_in(self._algorithm.served_exactly)
         if not self._session.folder:
@@ -208,8 +209,10 @@ def planned_events(algorithm: Algorithm[State]) -> list[Event]:
     extent = Extent.of(query for query, _ in asked)
     gate = Gate(budget=algorithm.budget, unit=algorithm.unit, extent=extent)
     events: list[Event] = [*gate.plan_all(asked)]
-    if algorithm.published_pattern:
-        events.append(PatternRelease(purpose=algorithm.published_pattern, unit=algorithm.unit))
+    events += [
+        PatternRelease(purpose=purpose, unit=algorithm.unit)
+        for purpose in algorithm.published_patterns
+    ]
     if algorithm.served_exactly:
         events.append(FoldInServing(purpose=algorithm.served_exactly, unit=algorithm.unit))
     return events

@@ -225,7 +225,7 @@ class FoldInAlgorithm(Algorithm[State]):
                 f"{option('serve', 'fold-in')} needs a scale no wider than {RANGE_MAX:,.0f}"
             )
         self.unit, self.budget, self.schedule = inner.unit, inner.budget, inner.schedule
-        self.published_pattern, self.served_exactly = inner.published_pattern, OWN_PROFILES
+        self.published_patterns, self.served_exactly = inner.published_patterns, OWN_PROFILES
         self._inner, self._user_prior, self._threads = inner, user_prior, threads
         self._features, public = facts.item_features, PublicItems.of(facts)
         self._further: Rows | None = None

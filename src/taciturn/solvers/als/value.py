@@ -137,7 +137,7 @@ class ValueAlgorithm(Algorithm[ValueState]):
         self.budget, self._facts, self._layout = budget, facts, layout
         self._rounds, self._has_variances, self._threads = rounds, has_variances, threads
         if layout.has_pattern_features:
-            self.published_pattern = PATTERN_FEATURES
+            self.published_patterns = (PATTERN_FEATURES,)
         self._feature_grid = FeatureGrid()
         middle = (facts.scale.low + facts.scale.high) / 2
         self._views = {axis: ValueView(grid=layout.grid, axis=axis, offset=middle) for axis in Axis}
