@@ -19,6 +19,7 @@ from taciturn.solvers.entry import (
     FOLD_IN,
     PATTERN_FEATURES,
     PATTERN_INTEREST,
+    POPULARITY,
     SUM_OF_RATINGS,
     Entry,
     Kind,
@@ -110,6 +111,14 @@ _BIAS_LEDGER = LedgerShape(
         _phase("", {SUM_OF_RATINGS: Rows.TOTAL}),
     ),
 )
+_POPULARITY_PROOF = "popularity.md#claim"
+_POPULARITY_LEDGERS = {
+    Unit.VALUE: LedgerShape(_POPULARITY_PROOF, ()),
+    Unit.RATING: LedgerShape(
+        _POPULARITY_PROOF, (_phase("", {"numbers of ratings by item": Rows.ITEMS}),)
+    ),
+    Unit.USER: LedgerShape(_POPULARITY_PROOF, (_phase("", {"weights of items": Rows.ITEMS}),)),
+}
 _EVERY_RATING_LEDGER = LedgerShape(
     "grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),)
 )
@@ -180,6 +189,14 @@ CATALOG: dict[str, Entry] = {
         settings=_LEAST_SQUARES_SETTINGS,
         ledgers={Unit.VALUE: _EVERY_RATING_LEDGER},
     ),
+    "popularity": Entry(
+        home="popularity:PopularitySolver",
+        status=Status.PROVEN,
+        settings={"unit": _UNIT},
+        ledgers=_POPULARITY_LEDGERS,
+        pattern_purposes={POPULARITY: None},
+        predicts_ratings=False,
+    ),
     "non-private": Entry(
         home="non_private:NonPrivateSolver",
         status=Status.NONE,
@@ -198,6 +215,13 @@ CATALOG: dict[str, Entry] = {
         status=Status.NONE,
         settings=_BIAS_SETTINGS,
         ledgers={Unit.VALUE: None},
+    ),
+    "non-private-popularity": Entry(
+        home="popularity:NonPrivatePopularitySolver",
+        status=Status.NONE,
+        settings={"unit": _UNIT},
+        ledgers={Unit.VALUE: None},
+        predicts_ratings=False,
     ),
 }
 
@@ -236,8 +260,12 @@ def _check_unit(name: str, entry: Entry, unit: Unit) -> None:
 
 
 def solvers_of_all_units() -> list[str]:
-    """Names of private solvers that support every privacy unit."""
-    return [name for name, entry in CATALOG.items() if entry.supports_all_units]
+    """Names of private solvers that predict ratings under every privacy unit."""
+    return [
+        name
+        for name, entry in CATALOG.items()
+        if entry.supports_all_units and entry.predicts_ratings
+    ]
 
 
 def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:

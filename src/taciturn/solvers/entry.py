@@ -118,6 +118,8 @@ class Entry:
         it never does.
     inputs
         Kinds of public inputs that it uses, each at most once.
+    predicts_ratings
+        Whether its predicted ratings depend on the ratings. If not, it only ranks.
     """
 
     home: str
@@ -129,6 +131,7 @@ class Entry:
     ledger_of_biases: LedgerShape | None = None
     ledger_of_users: LedgerShape | None = None
     inputs: frozenset[InputKind] = frozenset()
+    predicts_ratings: bool = True
 
     @property
     def is_private(self) -> bool:
