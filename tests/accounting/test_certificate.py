@@ -17,7 +17,7 @@ from taciturn.accounting import gaussian
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.calibration import noise_multiplier
 from taciturn.accounting.certificate import Certificate, read_ledger
-from taciturn.accounting.events import ExactRelease
+from taciturn.accounting.events import ExactRelease, FoldInServing, PatternRelease
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.units import Unit
 from taciturn.errors import CheckFailed, InvalidDocument, InvalidParameter
@@ -47,6 +47,20 @@ def test_a_certificate_survives_a_round_trip_and_fits_its_schema(ledger: Ledger)
     validator().validate(document)
     assert Certificate.from_dict(document) == certificate
     assert str(certificate.status) in certificate.to_text()
+
+
+def test_a_published_pattern_alone_costs_nothing_under_value() -> None:
+    published = PatternRelease(purpose="counts", unit=Unit.VALUE)
+    ledger = Ledger([published])
+    certificate = Certificate.from_ledger(ledger, 1e-5)
+    assert (certificate.status, certificate.epsilon, certificate.mu) == (Status.PROVEN, 0, 0)
+    assert all(epsilon == 0 for _, epsilon in certificate.curve)
+    assert all(rate == most for rate, most in certificate.attacker)
+    assert all((line.mu, line.epsilon) == (0, 0) for line in certificate.group)
+    assert Certificate.from_dict(certificate.to_dict()) == certificate
+    validator().validate(certificate.to_dict())
+    with pytest.raises(InvalidParameter, match="nothing to certify"):
+        _ = Ledger([FoldInServing(purpose="own profiles", unit=Unit.VALUE)]).status
 
 
 def test_numbers_equal_those_of_the_exact_curve() -> None:

@@ -10,7 +10,7 @@ import pytest
 from taciturn.accounting.accounts import account, steps_of
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
-from taciturn.accounting.events import ExactRelease
+from taciturn.accounting.events import ExactRelease, PatternRelease
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit
 from tests.accounting.test_ledger import ITEMS, MEAN, USERS
@@ -239,3 +239,10 @@ def test_bad_input_gets_one_line_and_exit_code_2(taciturn: Command, call: str) -
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert len(result.stderr) < 500
+
+
+def test_compose_of_releases_that_cost_nothing_is_zero(taciturn: Command, tmp_path: Path) -> None:
+    file = tmp_path / "ledger.json"
+    Ledger([PatternRelease(purpose="counts", unit=Unit.VALUE)]).save(file)
+    document = parsed(taciturn, "budget", "compose", file)
+    assert (document["status"], document["epsilon"], document["mu"]) == ("proven", 0, 0)

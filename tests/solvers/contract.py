@@ -50,8 +50,8 @@ def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
     model = fit.model
     every = [model.users, model.items, fit.private_users, fit.private_items]
     profiles = [each for each in every if each is not None]
-    arrays = [array for each in profiles for array in (each.biases, each.factors)]
-    return [np.array(model.mean), *arrays]
+    arrays = [array for each in profiles for array in (each.biases, each.factors, each.interests)]
+    return [np.array(model.mean), *(array for array in arrays if array is not None)]
 
 
 def same(one: Fit, two: Fit) -> bool:

@@ -52,7 +52,7 @@ def test_units_that_a_solver_does_not_support_are_refused() -> None:
 @pytest.mark.parametrize("name", CATALOG)
 def test_the_default_unit_is_rating_where_the_solver_supports_it(name: str) -> None:
     supports = Unit.RATING in CATALOG[name].units
-    assert supports == (name in ("als", "bias"))
+    assert supports == (name in ("als", "bias", "popularity"))
     expected = Unit.RATING if supports else Unit.VALUE
     assert CATALOG[name].load()().unit is make_solver(name).unit is expected
 

@@ -120,8 +120,12 @@ class Ledger:
 
     @property
     def status(self) -> Status:
-        """Status of the least reliable event; raises if the ledger has nothing to certify."""
-        if all(map(_is_free, self._events)):
+        """Status of the least reliable event; raises if the ledger has nothing to certify.
+
+        A ledger that publishes the rating pattern alone, under unit `value`, is proven: nothing
+        that the unit protects is released.
+        """
+        if all(isinstance(event, FoldInServing) for event in self._events):
             raise InvalidParameter(
                 "the ledger is empty: no release depends on ratings, nothing to certify"
             )
@@ -176,6 +180,8 @@ class Ledger:
                 "something was released without noise, so the run has no finite mu"
             )
         events = self._gaussian()
+        if not events:
+            return Spend(mu=0.0, error=0.0, tail=0.0)
         scaled = [(event.mu, steps**2 * event.growth(group)) for event in events]
         errors, tails = zip(*(event.sampler_charge(group, steps) for event in events), strict=True)
         return Spend(
@@ -245,13 +251,6 @@ def _is_exact(event: Event) -> bool:
     if isinstance(event, PatternRelease):
         return not event.is_free
     return isinstance(event, ExactRelease)
-
-
-def _is_free(event: Event) -> bool:
-    """True if an event releases nothing that its unit protects."""
-    if isinstance(event, PatternRelease):
-        return event.is_free
-    return isinstance(event, FoldInServing)
 
 
 def check_distinct(ledgers: Sequence[Ledger]) -> None:

@@ -22,7 +22,10 @@ _RAISE = 1 + 2.0**-45
 
 @dataclass(frozen=True, kw_only=True)
 class Spend:
-    """Cost of a run, rounded up: μ of ideal noise, λ (`error`) and κ (`tail`) of the sampler."""
+    """Cost of a run, rounded up: μ of ideal noise, λ (`error`) and κ (`tail`) of the sampler.
+
+    All are 0 if nothing that the unit protects was released.
+    """
 
     mu: float
     error: float
@@ -31,6 +34,8 @@ class Spend:
     def epsilon_upper(self, delta: float) -> float:
         """Upper bound on ε at `delta`; infinite if the sampler's error has no proven bound."""
         delta = gaussian.check_delta(delta)
+        if self.mu == 0:
+            return 0.0
         if self.error == 0 and self.tail == 0:
             return gaussian.epsilon_upper(delta, self.mu)
         if math.isinf(self.error):
@@ -45,6 +50,8 @@ class Spend:
 
     def true_positive_rate_upper(self, false_positive_rate: float) -> float:
         """Upper bound on the true-positive rate of any attacker."""
+        if self.mu == 0:
+            return false_positive_rate
         if math.isinf(self.error):
             return 1.0
         rate = min(false_positive_rate * math.exp(self.error), 1 - 2.0**-53)

@@ -215,8 +215,11 @@ def _compose_releases(paths: list[Path], delta: float, plot: Path | None, json: 
         document |= {"delta": delta, "mu": None}
         if plot is not None:
             warn("nothing to plot: the releases have no total under one privacy unit")
+    elif not (ratios := together.ledger.ratios()):
+        document |= {"delta": delta, "mu": together.mu}
+        if plot is not None:
+            warn("nothing to plot: the releases have no noise and cost nothing")
     else:
-        ratios = together.ledger.ratios()
         document |= asdict(account(ratios, delta))
         _draw(plot, ratios, delta)
     if status is not Status.PROVEN:

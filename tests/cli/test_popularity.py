@@ -1,0 +1,31 @@
+"""`train --solver popularity`: trained, verified and served from end to end."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.conftest import Command
+
+
+@pytest.mark.parametrize("unit", ["value", "rating", "user"])
+def test_popularity_is_trained_verified_and_served(
+    taciturn: Command, tmp_path: Path, unit: str
+) -> None:
+    release, options = tmp_path / "release", ["--solver", "popularity", "--unit", unit]
+    trained = taciturn(
+        "train", "synthetic:10k", *options, "--epsilon", "1", "-o", release, "--json"
+    )
+    assert trained.returncode == 0, trained.stderr
+    certificate = json.loads((release / "certificate.json").read_text())["certificate"]
+    spent = certificate["statement"]["epsilon"]
+    assert certificate["status"] == "proven"
+    assert spent == (0 if unit == "value" else pytest.approx(1, rel=1e-3))
+    assert taciturn("verify", release, "--max-epsilon", "1").returncode == 0
+    own = tmp_path / "own.csv"
+    items = pl.read_parquet(release / "items.parquet")["item_id"]
+    own.write_text(f"item_id,rating\n{items[0]},4\n")
+    call = ["--ratings", own] if unit == "user" else ["--user", "1"]
+    shown = taciturn("recommend", release, *call, "--json")
+    assert shown.returncode == 0, shown.stderr
