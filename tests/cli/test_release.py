@@ -79,7 +79,9 @@ def test_recommend_prints_ranked_items_without_excluded_ones(
     document = json.loads(taciturn(*arguments, "--json", "--titles", titles).stdout)
     assert document["user_id"] == 1
     assert [item["rank"] for item in document["items"]] == [1, 2, 3]
-    assert set(document["items"][0]) == {"item_id", "score", "rank", "title"}
+    assert list(document["items"][0]) == [
+        *("item_id", "score", "rank", "title", "because", "reason")
+    ]
     seen = tmp_path / "seen.csv"
     seen.write_text(f"item_id\n{document['items'][0]['item_id']}\n")
     after = json.loads(taciturn(*arguments, "--json", "--exclude", seen).stdout)

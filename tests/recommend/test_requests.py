@@ -29,11 +29,11 @@ def test_a_recipient_is_a_user_or_a_file() -> None:
 
 def test_ids_have_the_type_of_the_release(release: Path) -> None:
     service = Service(release)
-    user, best = service.recommend(Recipient(user="1"), 2)
-    assert user == 1 and [each.rank for each in best] == [1, 2]
-    assert service.similar("100", 1)[0] == 100
-    found = service.predict(Recipient(user="1"), "100")
-    assert (found.user_id, found.item_id, found.deviation) == (1, 100, None)
+    found = service.recommend(Recipient(user="1"), 2)
+    assert found.id == 1 and [each.rank for each in found.items] == [1, 2]
+    assert service.similar("100", 1).id == 100
+    rating = service.predict(Recipient(user="1"), "100")
+    assert (rating.user_id, rating.item_id, rating.deviation) == (1, 100, None)
     for text in ("one", "0100", " 100", "1_00", "1" * 5000):
         with pytest.raises(InvalidParameter, match="whole numbers"):
             service.similar(text)
@@ -43,8 +43,8 @@ def test_own_ratings_are_left_out_of_the_list(release: Path, tmp_path: Path) -> 
     notes: list[str] = []
     service, own = Service(release, note=notes.append), tmp_path / "own.csv"
     own.write_text("item_id,rating\n100,5\n99999,3\n")
-    user, best = service.recommend(Recipient(ratings=own), 3)
-    assert user is None and 100 not in [each.item_id for each in best]
+    found = service.recommend(Recipient(ratings=own), 3)
+    assert found.id is None and 100 not in [each.item_id for each in found.items]
     assert notes == [f"1 of 2 items in {own} are not in the release"]
     assert 1 <= service.predict(Recipient(ratings=own), "101").rating <= 5
     own.write_text("item_id,rating\n99999,3\n")
@@ -54,11 +54,11 @@ def test_own_ratings_are_left_out_of_the_list(release: Path, tmp_path: Path) -> 
 
 def test_exclusions_of_other_users_are_ignored(release: Path, tmp_path: Path) -> None:
     service, seen = Service(release), tmp_path / "seen.csv"
-    _, (first, *_) = service.recommend(Recipient(user="1"), 1)
+    first, *_ = service.recommend(Recipient(user="1"), 1).items
     seen.write_text(f"user_id,item_id\n2,{first.item_id}\n")
-    assert service.recommend(Recipient(user="1"), 1, seen)[1] == [first]
+    assert service.recommend(Recipient(user="1"), 1, seen).items == [first]
     seen.write_text(f"item_id\n{first.item_id}\n")
-    assert service.recommend(Recipient(user="1"), 1, seen)[1] != [first]
+    assert service.recommend(Recipient(user="1"), 1, seen).items != [first]
 
 
 @pytest.mark.parametrize("unit", ["rating", "user"])

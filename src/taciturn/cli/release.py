@@ -11,8 +11,7 @@ from taciturn.cli.console import emit_json, note, personalisation, printable, sa
 from taciturn.cli.options import Json, count_option, day_option, number_option, with_options
 
 if TYPE_CHECKING:
-    from taciturn.recommend.requests import Recipient, Service
-    from taciturn.recommend.serve import Recommendation
+    from taciturn.recommend.requests import Listing, Recipient, Service
     from taciturn.release.verify import Verdict
 
 ReleaseFolder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the release.")]
@@ -230,20 +229,38 @@ def recommend(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Table of items not to recommend, with an item and optionally a user column. "
-            "Default: exclude nothing.",
+            help="Table of items not to recommend, with an item and optionally a user column. With "
+            "a user column, items of this user are also reasons for others: all of them, or those "
+            "with at least the user's median rating. Default: exclude nothing.",
         ),
     ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER",
+            help="Order of the list. interest: what the user is likely to turn to and like, by "
+            "interest and predicted rating together. rating: the predicted rating alone, also for "
+            "items that hardly anyone turns to. Default: interest if the release has it.",
+        ),
+    ] = None,
+    popularity_weight: Annotated[
+        float,
+        number_option(
+            "Weight of popularity in the order by interest, 0 to 1. Below 1, lists have fewer "
+            "popular items; 0 leaves taste alone."
+        ),
+    ] = 1.0,
     json: Json = False,
 ) -> None:
-    """Recommend the items with the highest predicted ratings.
+    """Recommend items to a user, with the reason for each.
 
     Pass --user for a user in the release, or --ratings for a user who is not in it. Items in
-    --ratings are not recommended.
+    --ratings are not recommended. The reason for an item is up to two similar items that the user
+    liked, as far as these are known, or else the largest part of its score.
     """
-    user, best = service.recommend(recipient, count, exclude)
-    head = {"user_id": user} | personalisation(is_personalised=service.is_personalised)
-    _show(head, best, service, json)
+    found = service.recommend(recipient, count, exclude, by, popularity_weight)
+    head = {"user_id": found.id} | personalisation(is_personalised=found.is_personalised)
+    _show(head, found, service, json)
 
 
 @with_options(service=service_options)
@@ -252,14 +269,25 @@ def similar(
     service: "Service",
     item: Annotated[str, typer.Option(metavar="ID", help="Item to find similar items for.")],
     count: HowMany = 10,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PART",
+            help="Part of the profiles to compare. interest: the same users turn to both items. "
+            "rating: the same users like both. Default: interest if the release has interest "
+            "factors, else rating.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the items with the most similar profiles; scores are cosine similarities."""
-    identifier, best = service.similar(item, count)
-    head: dict[str, Any] = {"item_id": identifier}
-    if service.has_titles:
-        head["title"] = service.title(identifier)
-    _show(head, best, service, json)
+    found = service.similar(item, count, by)
+    head: dict[str, Any] = {"item_id": found.id}
+    if found.id is not None and service.has_titles:
+        head["title"] = service.title(found.id)
+    if not json:
+        note(f"compared by {found.by} factors")
+    _show(head, found, service, json)
 
 
 @with_options(recipient=recipient_options, service=service_options)
@@ -320,22 +348,30 @@ def export(
     say(table([(name.replace("_", " "), "", str(fact)) for name, fact in facts.items()]))
 
 
-def _show(
-    head: dict[str, Any], best: "list[Recommendation]", service: "Service", json: bool
-) -> None:
-    """Print a ranked list, with titles if a table of them was given."""
-    rows = [asdict(each) for each in best]
+def _show(head: dict[str, Any], found: "Listing", service: "Service", json: bool) -> None:
+    """Print a ranked list, with titles if a table of them was given, and reasons if it has any."""
+    rows = [asdict(each) for each in found.items]
     if json:
-        left_out = set() if service.has_titles else {"title"}
-        items = [{name: row[name] for name in row if name not in left_out} for row in rows]
-        emit_json(head | {"items": items})
+        left_out = {"by"} if service.has_titles else {"by", "title"}
+        items = [
+            {
+                name: row[name]
+                for name in row
+                if name not in left_out
+                and not (row["reason"] is None and name in ("because", "reason"))
+            }
+            for row in rows
+        ]
+        emit_json(head | {"by": found.by, "items": items})
         return
+    names = [printable(f"{row['item_id']}  {row['title'] or ''}".rstrip()) for row in rows]
+    width = max(map(len, names), default=0)
     lines = [
         (
             f"{row['rank']}.",
             f"{row['score']:.3f}",
-            printable(f"{row['item_id']}  {row['title'] or ''}"),
+            printable(f"{name:<{width}}  {row['reason'] or ''}"),
         )
-        for row in rows
+        for row, name in zip(rows, names, strict=True)
     ]
     say(table(lines) if lines else "no items to show")

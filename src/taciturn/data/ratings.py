@@ -273,7 +273,7 @@ class Ratings:
         return digest.hexdigest()
 
     def pairs_of(self, users: pl.Series) -> pl.DataFrame:
-        """Rated pairs of some users, with the columns user_id and item_id. Private."""
+        """Ratings of some users, with the columns user_id, item_id and rating. Private."""
         rows = match_rows(id_series(users), self.user_ids)
         rows = np.unique(rows[rows >= 0])
         starts, counts = self.by_user.starts[rows], np.diff(self.by_user.starts)[rows]
@@ -283,6 +283,7 @@ class Ratings:
             {
                 "user_id": self.user_ids.gather(np.repeat(rows, counts)),
                 "item_id": self.item_ids.gather(self.by_user.columns[places]),
+                "rating": pl.Series(self.scale.decode(self.by_user.codes[places])),
             }
         )
 

@@ -1,7 +1,7 @@
 """Table of the best items of some users of a model."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,65 +12,93 @@ from taciturn._internal.ids import Id, Ids, find_rows
 from taciturn._internal.interchange import is_pandas, to_pandas
 from taciturn.errors import NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
+from taciturn.model.known_items import KnownItems
+from taciturn.model.reasons import Reasons
 from taciturn.model.score import By, Score
 from taciturn.model.top_k import ItemIndex
 from taciturn.tables.frames import to_frame
-from taciturn.tables.names import ITEM, USER
+from taciturn.tables.names import ITEM, RATING, USER
 
 
 class RatedPairs(Protocol):
-    """Ratings, as far as ranking needs to know them: which items some users rated."""
+    """Ratings, as far as ranking needs to know them: which items some users rated, and how."""
 
     def pairs_of(self, users: pl.Series) -> pl.DataFrame:
-        """Pairs of these users, with the columns user_id and item_id."""
+        """Ratings of these users, with the columns user_id, item_id and rating."""
         ...
+
+
+_OPTIONAL_RATING = replace(RATING, is_required=False)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Order:
+    """Index of the items for one order, and the mean of their profiles: bias, then factors."""
+
+    index: ItemIndex
+    average: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Ranking:
-    """Model with its score, an index of its items, the number of threads, and titles of items."""
+    """Lists by a model that has item profiles, with an index of the items for each order.
+
+    Attributes
+    ----------
+    titles
+        Title of each item; None without titles.
+    """
 
     model: FactorModel
-    score: Score
-    index: ItemIndex
     threads: int
     titles: pl.Series | None = None
+    _orders: dict[By, _Order] = field(default_factory=dict, init=False)
 
-    @classmethod
-    def of(
-        cls,
-        model: FactorModel,
-        threads: int,
-        titles: pl.Series | None = None,
+    def _order(self, score: Score) -> _Order:
+        """Items in the order of a score, built once. The weight of popularity is the users'."""
+        if score.by not in self._orders:
+            factors, biases = score.items(self.model, self.model.item_profiles)
+            means = biases.mean(dtype=np.float64), factors.mean(axis=0, dtype=np.float64)
+            order = _Order(index=ItemIndex(factors, biases), average=np.append(*means))
+            self._orders[score.by] = order
+        return self._orders[score.by]
+
+    def reasons(self, score: Score) -> Reasons:
+        """Reasons for the items of lists by a score."""
+        average = self._order(score).average
+        return Reasons(model=self.model, score=score, average=average, titles=self.titles)
+
+    def table(
+        self,
+        users: Id | Ids,
+        count: int,
+        score: Score,
         *,
-        by: By | str | None = None,
-        popularity_weight: float = 1.0,
-    ) -> "Ranking":
-        """Ranking by a model that has item profiles; `titles` has one for each of them."""
-        score = Score.of(model, by, popularity_weight)
-        index = ItemIndex(*score.items(model, model.item_profiles))
-        return cls(model=model, score=score, index=index, threads=threads, titles=titles)
-
-    def table(self, users: Id | Ids, count: int, exclude: Any) -> Any:
+        exclude: Any = None,
+        explain: bool = False,
+    ) -> Any:
         """Best items of each user: user_id, item_id, score, rank. See `Recommender.recommend`."""
         ids, item_ids = self.model.user_profiles.ids, self.model.item_profiles.ids
         # A user may be listed twice; exclusions apply to both.
         rows, places = np.unique(self.model.rows_of_users(users), return_inverse=True)
-        excluded = self._excluded(ids.gather(rows), exclude)
-        items, scores = self.best(self.model, rows, count, *excluded)
-        rows, items, scores = rows[places], items[places], scores[places]
+        known = self._known(ids.gather(rows), exclude, has_values=explain)
+        items, scores = self.best(self.model, rows, count, score, known)
+        listed, scores = items[places], scores[places]
         found = pl.DataFrame(
             {
-                "user_id": ids.gather(np.repeat(rows, items.shape[1])),
-                "item_id": item_ids.gather(np.maximum(items, 0).ravel()),
+                "user_id": ids.gather(np.repeat(rows[places], items.shape[1])),
+                "item_id": item_ids.gather(np.maximum(listed, 0).ravel()),
                 "score": pl.Series(scores.ravel()),
-                "rank": pl.Series(np.tile(np.arange(1, items.shape[1] + 1), len(rows))),
+                "rank": pl.Series(np.tile(np.arange(1, items.shape[1] + 1), len(places))),
             },
             schema_overrides={"rank": pl.Int32},
         )
         if self.titles is not None:
-            found = found.with_columns(title=self.titles.gather(np.maximum(items, 0).ravel()))
-        is_found = items.ravel() >= 0
+            found = found.with_columns(title=self.titles.gather(np.maximum(listed, 0).ravel()))
+        if explain:
+            own = score.users(self.model, rows)
+            found = found.hstack(self.reasons(score).table(own, places, listed, known))
+        is_found = listed.ravel() >= 0
         found = found if is_found.all() else found.filter(pl.Series(is_found))
         is_asked_by_pandas = is_pandas(users, "Series", "Index") or is_pandas(exclude, "DataFrame")
         return to_pandas(found) if is_asked_by_pandas else found
@@ -80,47 +108,45 @@ class Ranking:
         model: FactorModel,
         rows: npt.NDArray[np.int64],
         count: int,
-        starts: npt.NDArray[np.int64],
-        columns: npt.NDArray[np.int32],
+        score: Score,
+        known: KnownItems,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-        """Item rows and scores of the best items of some user rows; see `ItemIndex.best`."""
-        items, scores = self.index.best(
-            self.score.users(model, rows),
+        """Item rows and scores of the best items of some user rows; see `ItemIndex.best`.
+
+        `model` has the items of this ranking, and may have other users.
+        """
+        items, scores = self._order(score).index.best(
+            score.users(model, rows),
             count,
-            starts=starts,
-            columns=columns,
+            starts=known.starts,
+            columns=known.columns,
             threads=self.threads,
         )
-        scores += self.score.offsets(model, rows)[:, None]
+        scores += score.offsets(model, rows)[:, None]
         return items, scores
 
-    def _excluded(
-        self, users: pl.Series, exclude: Any
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Excluded item rows of each user, as starts and columns."""
+    def _known(self, users: pl.Series, exclude: Any, *, has_values: bool) -> KnownItems:
+        """Items to leave out of the lists of some users."""
+        items = self.model.item_profiles.ids
         if exclude is None:
-            return np.zeros(len(users) + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
+            return KnownItems.none(len(users))
+        if isinstance(exclude, pl.Series):
+            return KnownItems.of_everyone(find_rows(exclude, items, "exclude"), len(users))
         if hasattr(exclude, "pairs_of"):
-            seen = exclude.pairs_of(users).rename({"user_id": USER.name, "item_id": ITEM.name})
-        else:
-            seen = to_frame(exclude, (USER, ITEM))
-        pairs = pl.DataFrame(
-            {
-                "user": find_rows(seen[USER.name], users, "exclude"),
-                "item": find_rows(seen[ITEM.name], self.model.item_profiles.ids, "exclude"),
-            }
+            exclude = exclude.pairs_of(users)
+        # The rating is read only where it matters: any column may look like one.
+        seen = to_frame(exclude, (USER, ITEM, _OPTIONAL_RATING) if has_values else (USER, ITEM))
+        values = seen[RATING.name] if RATING.name in seen.columns else None
+        is_number = values is not None and (values.dtype.is_numeric() or values.dtype == pl.String)
+        return KnownItems.of_pairs(
+            find_rows(seen[USER.name], users, "exclude"),
+            find_rows(seen[ITEM.name], items, "exclude"),
+            len(users),
+            values if is_number else None,
         )
-        pairs = (
-            pairs.filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
-            .unique()
-            .sort("user", "item")
-        )
-        counts = np.bincount(pairs["user"].to_numpy(), minlength=len(users))
-        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        return starts, pairs["item"].to_numpy().astype(np.int32)
 
 
-def warn_if_not_personalised(model: FactorModel) -> None:
+def warn_if_not_personalised(model: FactorModel, score: Score) -> None:
     """Warn the caller of a public method that every user gets the same ranking."""
-    if not model.is_personalised:
+    if not score.is_personalised(model):
         warnings.warn(NOT_PERSONALISED, NotPersonalised, stacklevel=3)

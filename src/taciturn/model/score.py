@@ -44,15 +44,16 @@ class Score:
         cls, model: FactorModel, by: By | str | None = None, popularity_weight: float = 1.0
     ) -> "Score":
         """Checked score of a model. Default: by interest, or by rating if it has no interest."""
+        has_interest = model.interest is not None
         if by is None:
-            by = By.RATING if model.interest is None else By.INTEREST
+            by = By.INTEREST if has_interest else By.RATING
         by = validate.choice("by", by, By)
         weight = validate.finite("popularity_weight", popularity_weight, "1 is the default")
         if not 0 <= weight <= 1:
             raise InvalidParameter(
                 f"{option('popularity_weight')} must be between 0 and 1, got {weight:g}"
             )
-        if by is By.INTEREST and model.interest is None:
+        if not has_interest and (by is By.INTEREST or weight != 1):
             raise InvalidParameter(
                 f"this model has no interest, so its lists are {option('by', 'rating')}; train "
                 "without --no-interest to add it"
@@ -63,6 +64,10 @@ class Score:
                 f"{option('by', 'rating')}"
             )
         return cls(by=by, popularity_weight=weight)
+
+    def is_personalised(self, model: FactorModel) -> bool:
+        """True if the ranking of items by this score depends on the user."""
+        return model.is_personalised if self.by is By.INTEREST else model.factor_count > 0
 
     def rating_weight(self, model: FactorModel) -> float:
         """Weight of a predicted rating in the score."""

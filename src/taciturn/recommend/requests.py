@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -10,12 +11,15 @@ from taciturn._internal.ids import Id, parse_id
 from taciturn._internal.spelling import option
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn
-from taciturn.recommend.serve import Recommendation, Recommender
+from taciturn.model.score import By, Score
+from taciturn.model.similarity import compared_by
+from taciturn.recommend.results import Recommendation
+from taciturn.recommend.serve import Recommender
 from taciturn.recommend.tables import own_ratings, read_items
 from taciturn.release.read import load_release
 from taciturn.release.sign import PublicKey
 from taciturn.tables.columns import column_of
-from taciturn.tables.names import ITEM, USER
+from taciturn.tables.names import ITEM, RATING, USER
 from taciturn.tables.whole import id_column, read_table
 
 
@@ -49,6 +53,20 @@ class Prediction:
     deviation: float | None = None
     title: str | None = None
     probabilities: dict[str, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Listing:
+    """Ranked list, and the user or item it is for; None for a user outside the release.
+
+    `by` is the order of the list, or the part of the profiles that similar items share. If
+    `is_personalised` is false, every user gets the same list.
+    """
+
+    id: Id | None
+    by: By
+    items: list[Recommendation]
+    is_personalised: bool = True
 
 
 class Service:
@@ -86,11 +104,6 @@ class Service:
         self._has_titles = titles is not None
 
     @property
-    def is_personalised(self) -> bool:
-        """True if the ranking of items depends on the user."""
-        return self._recommender.is_personalised
-
-    @property
     def has_titles(self) -> bool:
         """True if a table of titles was given."""
         return self._has_titles
@@ -101,32 +114,69 @@ class Service:
         return self._recommender.item_ids
 
     def recommend(
-        self, recipient: Recipient, count: int = 10, exclude: Path | None = None
-    ) -> tuple[Id | None, list[Recommendation]]:
-        """User id (None for a user outside the release) and the best items for that user.
+        self,
+        recipient: Recipient,
+        count: int = 10,
+        exclude: Path | None = None,
+        by: By | str | None = None,
+        popularity_weight: float = 1.0,
+    ) -> Listing:
+        """Best items for a user, with the reason for each.
 
         `exclude` is a table of items not to recommend; with a user column, each row applies to its
-        user only. Items rated by a user outside the release are excluded too.
+        user only and is an item that the user knows. Items rated by a user outside the release are
+        excluded too.
         """
+        options: dict[str, Any] = {"by": by, "popularity_weight": popularity_weight}
         if recipient.ratings is not None:
-            own, folded = self._folded(recipient.ratings)
-            seen = list(own)
-            if exclude is not None:
-                seen += id_column(read_table(exclude), ITEM, str(exclude)).to_list()
-            best = self._recommender.recommend_profile(
-                folded.bias, folded.factors, count, exclude=seen
-            )
-            return None, best
-        user = self._user(recipient)
-        pairs = _excluded(exclude, user) if exclude is not None else None
-        found = self._recommender.recommend([user], count, exclude=pairs)
-        columns = found.drop("user_id").iter_rows(named=True)
-        return user, [Recommendation(**row) for row in columns]
+            user, best = None, self._best_of_own(recipient.ratings, count, exclude, options)
+        else:
+            user = self._user(recipient)
+            best = self._best_of_user(user, count, exclude, options)
+        score = Score.of(self._recommender.model, by, popularity_weight)
+        return Listing(
+            id=user,
+            by=score.by,
+            items=best,
+            is_personalised=score.is_personalised(self._recommender.model),
+        )
 
-    def similar(self, item: str, count: int = 10) -> tuple[Id, list[Recommendation]]:
-        """Item id, and the items with the most similar profiles."""
+    def _best_of_user(
+        self, user: Id, count: int, exclude: Path | None, options: dict[str, Any]
+    ) -> list[Recommendation]:
+        """Best items for a user in the release."""
+        known = None if exclude is None else _excluded(exclude)
+        found = self._recommender.recommend([user], count, exclude=known, explain=True, **options)
+        by = Score.of(self._recommender.model, **options).by
+        columns = found.drop("user_id").iter_rows(named=True)
+        return [
+            Recommendation(**row | {"because": tuple(row["because"])}, by=by) for row in columns
+        ]
+
+    def _best_of_own(
+        self, ratings: Path, count: int, exclude: Path | None, options: dict[str, Any]
+    ) -> list[Recommendation]:
+        """Best items for a user outside the release."""
+        own, folded = self._folded(ratings)
+        seen = pl.Series([], dtype=self.item_ids.dtype)
+        if exclude is not None:
+            seen = id_column(read_table(exclude), ITEM, str(exclude))
+        return self._recommender.recommend_profile(
+            folded.bias,
+            folded.factors,
+            count,
+            interest=folded.interest,
+            exclude=seen,
+            ratings=own,
+            explain=True,
+            **options,
+        )
+
+    def similar(self, item: str, count: int = 10, by: By | str | None = None) -> Listing:
+        """Items with the most similar profiles."""
         identifier = parse_id(item, self.item_ids)
-        return identifier, self._recommender.similar(identifier, count)
+        best = self._recommender.similar(identifier, count, by=by)
+        return Listing(id=identifier, by=compared_by(self._recommender.model, by), items=best)
 
     def predict(self, recipient: Recipient, item: str) -> Prediction:
         """Predicted rating of an item by a user."""
@@ -170,10 +220,15 @@ class Service:
         return own, folded
 
 
-def _excluded(path: Path, user: Id) -> pl.DataFrame:
-    """Pairs not to recommend; without a user column, all items apply to `user`."""
+def _excluded(path: Path) -> pl.DataFrame | pl.Series:
+    """Pairs not to recommend, with ratings if there are any; item ids without a user column."""
     frame = read_table(path)
-    users = column_of(frame, USER)
+    items, users, values = (
+        id_column(frame, ITEM, str(path)),
+        column_of(frame, USER),
+        column_of(frame, RATING),
+    )
     if users is None:
-        users = pl.Series([user] * len(frame))
-    return pl.DataFrame({"user_id": users, "item_id": id_column(frame, ITEM, str(path))})
+        return items
+    columns = {"user_id": users, "item_id": items}
+    return pl.DataFrame(columns if values is None else columns | {"rating": values})

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
@@ -16,44 +16,25 @@ from taciturn._internal.interchange import Pandas
 from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel, HasModel, model_of
-from taciturn.model.fold_in import FoldedIn
-from taciturn.model.profiles import Floats, Profiles, Rows
+from taciturn.model.fold_in import FoldedIn, known_ratings
+from taciturn.model.known_items import KnownItems
+from taciturn.model.profiles import Floats, Profiles
 from taciturn.model.ranking import Ranking, RatedPairs
+from taciturn.model.reasons import Reason
+from taciturn.model.score import By, Score
+from taciturn.model.similarity import compared_by, unit_factors
+from taciturn.recommend.results import Distribution, Recommendation
 from taciturn.recommend.tables import Titles, item_titles
-
-_STEPS_MAX = 100.5
-"""Maximum number of steps of a scale whose values get probabilities: 0 to 100."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recommendation:
-    """One recommended item: its id, its score, its rank, starting at 1, and its title if known."""
-
-    item_id: Id
-    score: float
-    rank: int
-    title: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Distribution:
-    """Predicted distribution of one rating.
-
-    `standard_deviation` is that of a normal distribution about the score. `probabilities` are those
-    of the values of a scale with a step, by value; None if it has no step, or more than 101 values.
-    """
-
-    standard_deviation: float
-    probabilities: dict[float, float] | None
 
 
 class Recommender:
     """Serves a release, with its own item profiles or third-party ones.
 
-    Recommendations have the scores of `FactorModel`, which are not clipped to the scale. All of
-    this is post-processing of a release and costs no privacy. Unknown users and items are refused
-    by name; users and items without ratings are scored by their biases. A release without factors
-    ranks items the same for every user: its first list comes with a `NotPersonalised` warning.
+    Lists are in the order of interest and predicted rating together, or of the predicted rating
+    alone if the model has no interest; their scores are not clipped to the scale. All of this is
+    post-processing of a release and costs no privacy. Unknown users and items are refused by name;
+    users and items without ratings are scored by their biases. A release without factors ranks
+    items the same for every user: its first list comes with a `NotPersonalised` warning.
 
     Parameters
     ----------
@@ -62,6 +43,7 @@ class Recommender:
         used. `Fit.recommend` uses the private profiles too.
     items
         Item profiles to use instead of the release's; a release of `paper` has none of its own.
+        Without interest vectors, items are served by rating.
     threads
         Number of threads. Default: one for each processor.
     titles
@@ -91,10 +73,20 @@ class Recommender:
                 f"the item profiles have {chosen.factors.shape[1]} factors and those of the "
                 f"release have {width}; both must come from the same training"
             )
+        if chosen.interests is None:
+            model = replace(model, items=None).without_interest()
         self._items, self._model = chosen, replace(model, items=chosen)
         self._titles = None if titles is None else item_titles(titles, chosen.ids)
-        self._ranking = Ranking.of(self._model, parallel.thread_count(threads), self._titles)
+        self._ranking = Ranking(
+            model=self._model, threads=parallel.thread_count(threads), titles=self._titles
+        )
+        self._lacks_interest = chosen.interests is None and model_of(release).interest is not None
         self._has_warned = False
+
+    @property
+    def model(self) -> FactorModel:
+        """Model that is served: the release's, with the item profiles in use."""
+        return self._model
 
     @property
     def item_ids(self) -> pl.Series:
@@ -107,10 +99,16 @@ class Recommender:
         return self._model.is_personalised
 
     @overload
-    def recommend(self, users: Pandas, count: int = 10, *, exclude: Any = None) -> Any: ...
-
-    @overload
-    def recommend(self, users: Id | Ids, count: int = 10, *, exclude: Pandas) -> Any: ...
+    def recommend(
+        self,
+        users: Pandas,
+        count: int = 10,
+        *,
+        exclude: Any = None,
+        by: By | str | None = None,
+        popularity_weight: float = 1.0,
+        explain: bool = False,
+    ) -> Any: ...
 
     @overload
     def recommend(
@@ -118,10 +116,34 @@ class Recommender:
         users: Id | Ids,
         count: int = 10,
         *,
-        exclude: pl.DataFrame | RatedPairs | None = None,
+        exclude: Pandas,
+        by: By | str | None = None,
+        popularity_weight: float = 1.0,
+        explain: bool = False,
+    ) -> Any: ...
+
+    @overload
+    def recommend(
+        self,
+        users: Id | Ids,
+        count: int = 10,
+        *,
+        exclude: pl.DataFrame | RatedPairs | pl.Series | None = None,
+        by: By | str | None = None,
+        popularity_weight: float = 1.0,
+        explain: bool = False,
     ) -> pl.DataFrame: ...
 
-    def recommend(self, users: Any, count: int = 10, *, exclude: Any = None) -> Any:
+    def recommend(
+        self,
+        users: Any,
+        count: int = 10,
+        *,
+        exclude: Any = None,
+        by: By | str | None = None,
+        popularity_weight: float = 1.0,
+        explain: bool = False,
+    ) -> Any:
         """Table of the best `count` items of each user: user_id, item_id, score, rank.
 
         With titles, the table has the column title too. It is a polars table; a pandas table if
@@ -136,11 +158,23 @@ class Recommender:
         exclude
             Pairs not to recommend, such as items that users have seen: a table with a user and an
             item column, or `Ratings`. A release does not contain these pairs, so the caller
-            provides them.
+            provides them. A polars series of item ids is left out of every list.
+        by
+            `interest`, for interest and predicted rating together, or `rating`, for the predicted
+            rating alone. Default: by interest if the model has it.
+        popularity_weight
+            Weight of popularity in the order by interest, 0 to 1: below 1, lists have fewer popular
+            items.
+        explain
+            If true, the table has the columns because and reason: up to two similar items that the
+            user liked, and a text. A user likes the pairs in `exclude`; if it has a column of
+            ratings, those rated at least at the median of the user's own ratings. Without such an
+            item, the reason is the largest part of the score, compared with an average item.
         """
         self._user_profiles()
-        self._warn_once()
-        return self._ranking.table(users, count, exclude)
+        score = self._score(by, popularity_weight)
+        self._warn_once(score)
+        return self._ranking.table(users, count, score, exclude=exclude, explain=explain)
 
     def recommend_profile(
         self,
@@ -148,21 +182,70 @@ class Recommender:
         factors: npt.NDArray[np.float32],
         count: int = 10,
         *,
+        interest: npt.NDArray[np.float32] | None = None,
         exclude: Id | Ids = (),
+        ratings: Mapping[Id, float] | None = None,
+        by: By | str | None = None,
+        popularity_weight: float = 1.0,
+        explain: bool = False,
     ) -> list[Recommendation]:
-        """Best items for a profile that is not in the release, such as one from `fold_in`."""
-        self._warn_once()
-        model = self._model.with_user(bias, factors)
-        known = find_rows(id_series(exclude), self._items.ids, "this list")
-        columns = np.unique(known[known >= 0]).astype(np.int32)
-        starts = np.array([0, len(columns)], dtype=np.int64)
+        """Best items for a profile that is not in the release, such as one from `fold_in`.
+
+        `Recommender.recommend` describes the other parameters.
+
+        Parameters
+        ----------
+        bias, factors, interest
+            The profile. Without an interest vector, items are listed by rating.
+        exclude
+            Items not to recommend.
+        ratings
+            The user's own ratings, as for `fold_in`. They are not recommended either, and with
+            `explain` they are the items that the user liked.
+        """
+        score = self._score(by, popularity_weight)
+        if interest is None and score.by is By.INTEREST:
+            if by is not None or score.popularity_weight != 1:
+                raise InvalidParameter(
+                    "a profile without an interest vector has lists by rating only; pass interest, "
+                    "which fold_in returns"
+                )
+            score = self._score(By.RATING, 1.0)
+        self._warn_once(score)
+        model = self._model.with_user(bias, factors, interest=interest)
+        own = self._own_items(ratings)
+        known = own.with_excluded(find_rows(id_series(exclude), self._items.ids, "this list"))
         row = np.zeros(1, dtype=np.int64)
-        items, scores = self._ranking.best(model, row, count, starts, columns)
+        (items,), (scores,) = self._ranking.best(model, row, count, score, known)
+        items, scores = items[items >= 0], scores[items >= 0]
+        reasons: list[Reason | None] = [None] * len(items)
+        if explain:
+            user = score.users(model, row)[0]
+            reasons = [*self._ranking.reasons(score).of_list(user, items, own.liked(0))]
         return [
-            self._listed(int(item), float(score), rank)
-            for rank, (item, score) in enumerate(zip(items[0], scores[0], strict=True), start=1)
-            if item >= 0
+            self._listed(int(item), float(each), rank, score.by, reason)
+            for rank, (item, each, reason) in enumerate(
+                zip(items, scores, reasons, strict=True), start=1
+            )
         ]
+
+    def _own_items(self, ratings: Mapping[Id, float] | None) -> KnownItems:
+        """Items that one user rated."""
+        if ratings is None:
+            return KnownItems.none(1)
+        known = known_ratings(ratings, self._items, self._model.scale)
+        users = np.zeros(len(known.rows), dtype=np.int64)
+        return KnownItems.of_pairs(users, known.rows, 1, pl.Series(known.values))
+
+    def _score(self, by: By | str | None, popularity_weight: float) -> Score:
+        """Checked score of a list."""
+        is_weighted = isinstance(popularity_weight, int | float) and popularity_weight != 1
+        if self._lacks_interest and (is_weighted or (isinstance(by, str) and by == By.INTEREST)):
+            raise InvalidParameter(
+                "your own item profiles have no interest vectors, so lists are by rating; leave "
+                f"{option('by')} and {option('popularity_weight')} out"
+            )
+        return Score.of(self._model, by, popularity_weight)
 
     def fold_in(self, ratings: Mapping[Id, float]) -> FoldedIn:
         """Profile of a user who is not in the release, from ratings by item id.
@@ -216,7 +299,7 @@ class Recommender:
         """Predicted distribution of a rating; None if the release has no variances."""
         self._user_profiles()
         users, items = self._model.rows_of_pairs([user], [item])
-        return _distribution(self._model, users, items) if self.has_variances else None
+        return Distribution.of(self._model, users, items) if self.has_variances else None
 
     def distribution_profile(self, folded: FoldedIn, item: Id) -> Distribution | None:
         """Predicted distribution of a rating by a user from `fold_in`; None without variances.
@@ -228,29 +311,31 @@ class Recommender:
         if folded.variances is None or not self._model.has_item_variances:
             return None
         model = self._model.with_user(folded.bias, folded.factors, folded.variances)
-        return _distribution(model, np.zeros(1, dtype=np.int64), place)
+        return Distribution.of(model, np.zeros(1, dtype=np.int64), place)
 
     @property
     def has_variances(self) -> bool:
         """True if users and items have the variances that `standard_deviations` needs."""
         return self._model.has_variances
 
-    def similar(self, item: Id, count: int = 10) -> list[Recommendation]:
-        """Items with the most similar profiles; scores are cosine similarities."""
-        if self._items.factors.shape[1] == 0:
-            raise InvalidParameter(
-                "the profiles in this release have no factors, so items cannot be compared"
-            )
+    def similar(
+        self, item: Id, count: int = 10, *, by: By | str | None = None
+    ) -> list[Recommendation]:
+        """Items with the most similar profiles; scores are cosine similarities.
+
+        `by` compares `interest` factors, or `rating` factors. Default: interest factors if the
+        model has any. `Recommendation.by` is what was compared.
+        """
         (place,) = self._model.rows_of_items([item])
-        norms = np.linalg.norm(self._items.factors, axis=1)
-        unit = self._items.factors / np.where(norms > 0, norms, 1)[:, None]
+        by = compared_by(self._model, by)
+        unit = unit_factors(self._model, by)
         cosines = unit @ unit[place]
         cosines[place] = -np.inf
         count = min(validate.positive_integer("count", count, "10 is usual"), len(unit) - 1)
         # Ties go to the earlier item.
         order = np.lexsort((np.arange(len(unit)), -cosines))[:count]
         return [
-            self._listed(int(other), float(cosines[other]), rank)
+            self._listed(int(other), float(cosines[other]), rank, by)
             for rank, other in enumerate(order, start=1)
         ]
 
@@ -259,13 +344,23 @@ class Recommender:
         (place,) = self._model.rows_of_items([item])
         return None if self._titles is None else self._titles[int(place)]
 
-    def _listed(self, item: int, score: float, rank: int) -> Recommendation:
+    def _listed(
+        self, item: int, score: float, rank: int, by: By, reason: Reason | None = None
+    ) -> Recommendation:
         """Item of a list, by its row."""
-        title = None if self._titles is None else self._titles[item]
-        return Recommendation(item_id=self._items.ids[item], score=score, rank=rank, title=title)
+        ids = self._items.ids
+        return Recommendation(
+            item_id=ids[item],
+            score=score,
+            rank=rank,
+            by=by,
+            title=None if self._titles is None else self._titles[item],
+            because=() if reason is None else tuple(ids.gather(reason.near)),
+            reason=None if reason is None else reason.text,
+        )
 
-    def _warn_once(self) -> None:
-        if self.is_personalised or self._has_warned:
+    def _warn_once(self, score: Score) -> None:
+        if score.is_personalised(self._model) or self._has_warned:
             return
         self._has_warned = True
         warnings.warn(NOT_PERSONALISED, NotPersonalised, stacklevel=3)
@@ -277,13 +372,3 @@ class Recommender:
                 f"{either('--ratings FILE', 'fold_in')}"
             )
         return self._model.users
-
-
-def _distribution(model: FactorModel, users: Rows, items: Rows) -> Distribution:
-    """Predicted distribution of one pair of rows."""
-    step, probabilities = model.scale.step, None
-    if step is not None and model.scale.range / step <= _STEPS_MAX:
-        found = model.star_probability_rows(users, items)[0]
-        probabilities = dict(zip(model.scale.levels.tolist(), found.tolist(), strict=True))
-    deviation = float(model.standard_deviation_rows(users, items)[0])
-    return Distribution(standard_deviation=deviation, probabilities=probabilities)
