@@ -77,15 +77,17 @@ def demo(
         verdict = verify_release(place)
         tell(table([(c.name, "ok" if c.passed else "FAILED", c.detail) for c in verdict.checks]))
         release = load_release(place)
-        best = Recommender(release).recommend([USER], 5)
-        rows = [
-            {"item_id": item, "score": score, "rank": rank}
-            for item, score, rank in best.select("item_id", "score", "rank").iter_rows()
-        ]
+        best = Recommender(release).recommend([USER], 5, explain=True)
+        rows = best.select("item_id", "score", "rank", "reason").to_dicts()
         tell(
             "",
             f"4. A third party recommends items to user {USER} from the release alone:",
-            table([(f"{r['rank']}.", f"{r['score']:.2f}", f"item {r['item_id']}") for r in rows]),
+            table(
+                [
+                    (f"{r['rank']}.", f"{r['score']:.2f}", f"item {r['item_id']}  {r['reason']}")
+                    for r in rows
+                ]
+            ),
             "",
             f"The release is at {place}."
             if output

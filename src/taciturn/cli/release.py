@@ -328,6 +328,14 @@ def export(
             "-o", "--output", metavar="PATH", help="Output file or folder; must not exist."
         ),
     ],
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORDER",
+            help="Order of an ann index, as of taciturn recommend: interest or rating. Default: "
+            "interest if the release has it.",
+        ),
+    ] = None,
     public_key: PublicKeyOption = None,
     json: Json = False,
 ) -> None:
@@ -340,7 +348,7 @@ def export(
     from taciturn.release.read import load_release
 
     form = validate.choice("--to", to, Form)
-    facts = export_release(load_release(release, public_key), form, output)
+    facts = export_release(load_release(release, public_key), form, output, by)
     if json:
         emit_json({"output": str(output)} | facts)
         return

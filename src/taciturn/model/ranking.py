@@ -97,7 +97,16 @@ class Ranking:
             found = found.with_columns(title=self.titles.gather(np.maximum(listed, 0).ravel()))
         if explain:
             own = score.users(self.model, rows)
-            found = found.hstack(self.reasons(score).table(own, places, listed, known))
+            lists = list(zip(places.tolist(), np.maximum(listed, 0), strict=True))
+            reasons = self.reasons(score).of_lists(own, lists, known)
+            found = found.with_columns(
+                pl.Series(
+                    "because",
+                    [list(each.because) for each in reasons],
+                    dtype=pl.List(item_ids.dtype),
+                ),
+                pl.Series("reason", [each.text for each in reasons], dtype=pl.String),
+            )
         is_found = listed.ravel() >= 0
         found = found if is_found.all() else found.filter(pl.Series(is_found))
         is_asked_by_pandas = is_pandas(users, "Series", "Index") or is_pandas(exclude, "DataFrame")

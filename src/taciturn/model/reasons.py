@@ -4,12 +4,14 @@ Everything is computed from the model and the user's own items alone: it is post
 model for that user.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from taciturn._internal.ids import Id
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.known_items import KnownItems
 from taciturn.model.profiles import Floats, Rows
@@ -26,17 +28,17 @@ REMAINING = "among the best of the remaining items"
 """Reason for an item none of whose parts is better than that of an average item."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Reason:
-    """Reason for one item: rows of similar items that the user liked, nearest first, and text."""
+    """Reason for one item: similar items that the user liked, nearest first, and text."""
 
-    near: npt.NDArray[np.int32]
+    because: tuple[Id, ...]
     text: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Reasons:
-    """Reasons for the items of lists by one score, with names of items for their texts.
+    """Reasons for the items of lists by one score.
 
     Attributes
     ----------
@@ -48,79 +50,71 @@ class Reasons:
 
     model: FactorModel
     score: Score
-    average: Floats
+    average: npt.NDArray[np.float64]
     titles: pl.Series | None = None
 
-    def of_list(self, user: Floats, items: Rows, liked: Rows) -> list[Reason]:
-        """Reason for each item of the list of one user.
+    def of_lists(
+        self, users: Floats, lists: Sequence[tuple[int, Rows]], known: KnownItems
+    ) -> list[Reason]:
+        """Reason for each item of several lists, one after the other.
 
-        `user` is the user's profile in the score, and `liked` holds the items that the user liked.
+        A list is a row of `users`, which are profiles in the score, and of `known`, and the rows of
+        its items.
         """
-        near = self._near(items, liked)
-        largest = self._largest_parts(user, items)
+        near, largest = [np.empty((0, NEAREST), dtype=np.int32)], [np.empty(0, dtype=np.int64)]
+        for user, items in lists:
+            near.append(self.near(items, known.liked(user)))
+            parts = self.parts(users[user], items)
+            largest.append(np.where(parts.max(axis=1) > 0, parts.argmax(axis=1), len(PARTS)))
+        rows = np.concatenate(near)
+        places, inverse = np.unique(rows, return_inverse=True)
+        names = self._names(places)
+        ids = self.model.item_profiles.ids.gather(np.maximum(places, 0)).to_list()
+        found = zip(rows, inverse.reshape(rows.shape), np.concatenate(largest), strict=True)
         return [
-            Reason(near=rows, text=self._similar_to(rows) if rows.size else part)
-            for rows, part in zip(near, largest, strict=True)
+            Reason(
+                because=tuple(ids[place] for place in where[row >= 0]),
+                text="similar to " + " and ".join(names[place] for place in where[row >= 0])
+                if row[0] >= 0
+                else (*PARTS, REMAINING)[part],
+            )
+            for row, where, part in found
         ]
 
-    def _near(self, items: Rows, liked: Rows) -> list[npt.NDArray[np.int32]]:
-        """Liked items with the largest positive cosines, for each item; ties go to the earlier."""
-        by = self.score.by if has_factors(self.model, self.score.by) else By.RATING
-        cosines = unit_factors(self.model, by, items) @ unit_factors(self.model, by, liked).T
-        order = np.argsort(-cosines, axis=1, kind="stable")[:, :NEAREST]
-        is_near = np.take_along_axis(cosines, order, axis=1) > 0
-        rows = np.asarray(liked, dtype=np.int32)
-        return [rows[each[near]] for each, near in zip(order, is_near, strict=True)]
+    def near(self, items: Rows, liked: Rows) -> npt.NDArray[np.int32]:
+        """Liked items with the largest positive cosines, for each item; −1 where there are none.
+
+        Ties go to the earlier item.
+        """
+        found = np.full((len(items), NEAREST), -1, dtype=np.int32)
+        if len(liked):
+            by = self.score.by if has_factors(self.model, self.score.by) else By.RATING
+            cosines = unit_factors(self.model, by, items) @ unit_factors(self.model, by, liked).T
+            order = np.argsort(-cosines, axis=1, kind="stable")[:, :NEAREST]
+            is_near = np.take_along_axis(cosines, order, axis=1) > 0
+            found[:, : order.shape[1]] = np.where(is_near, liked[order], -1)
+        return found
 
     def parts(self, user: Floats, items: Rows) -> npt.NDArray[np.float64]:
         """Parts of the scores of items less those of an average item (items × parts).
 
         The parts are popularity, interest factors, and the predicted rating.
         """
-        factors, biases = self.score.items(self.model, self.model.item_profiles.take(items))
-        excess = np.column_stack([biases, factors]).astype(np.float64) - self.average
+        profiles, weight = self.model.item_profiles, self.score.rating_weight(self.model)
+        columns = [weight * profiles.biases[items, None], weight * profiles.factors[items]]
+        width = 0
+        if self.score.by is By.INTEREST and profiles.interests is not None:
+            width = profiles.interests.shape[1]
+            columns.insert(1, profiles.interests[items])
+        excess = np.hstack(columns).astype(np.float64) - self.average
         products = excess * np.append(1.0, user.astype(np.float64))
-        columns = 0 if self.score.by is By.RATING else self.model.interest_count
-        popularity = products[:, 1:2] if columns else np.zeros((len(items), 1))
-        return np.column_stack(
-            [
-                popularity.sum(axis=1),
-                products[:, 2 : 1 + columns].sum(axis=1),
-                products[:, 0] + products[:, 1 + columns :].sum(axis=1),
-            ]
-        )
+        groups = products[:, 1 : 1 + min(width, 1)], products[:, 2 : 1 + width]
+        interest = [group.sum(axis=1) for group in groups]
+        return np.column_stack([*interest, products[:, 0] + products[:, 1 + width :].sum(axis=1)])
 
-    def _largest_parts(self, user: Floats, items: Rows) -> list[str]:
-        parts = self.parts(user, items)
-        return [
-            PARTS[part] if row[part] > 0 else REMAINING
-            for row, part in zip(parts, parts.argmax(axis=1), strict=True)
-        ]
-
-    def _similar_to(self, items: Rows) -> str:
-        return "similar to " + " and ".join(self._name(int(item)) for item in items)
-
-    def _name(self, item: int) -> str:
-        title = None if self.titles is None else self.titles[item]
-        return title or f"item {self.model.item_profiles.ids[item]}"
-
-    def table(
-        self, users: Floats, places: Rows, items: npt.NDArray[np.int32], known: KnownItems
-    ) -> pl.DataFrame:
-        """Columns because and reason of several lists, one row for each item.
-
-        List l consists of the items[l] and is for the user in row places[l] of `users` and `known`.
-        """
-        found = [
-            reason
-            for place, row in zip(places.tolist(), items, strict=True)
-            for reason in self.of_list(users[place], np.maximum(row, 0), known.liked(place))
-        ]
-        ids = self.model.item_profiles.ids
-        because = [ids.gather(reason.near).to_list() for reason in found]
-        return pl.DataFrame(
-            {
-                "because": pl.Series(because, dtype=pl.List(ids.dtype)),
-                "reason": pl.Series([reason.text for reason in found], dtype=pl.String),
-            }
-        )
+    def _names(self, items: Rows) -> list[str]:
+        """Titles of items, or their ids; rows of −1 are ignored."""
+        rows = np.maximum(items, 0)
+        ids = self.model.item_profiles.ids.gather(rows).to_list()
+        titles = [None] * len(ids) if self.titles is None else self.titles.gather(rows).to_list()
+        return [title or f"item {each}" for title, each in zip(titles, ids, strict=True)]

@@ -220,8 +220,8 @@ class Recommender:
         items, scores = items[items >= 0], scores[items >= 0]
         reasons: list[Reason | None] = [None] * len(items)
         if explain:
-            user = score.users(model, row)[0]
-            reasons = [*self._ranking.reasons(score).of_list(user, items, own.liked(0))]
+            user = score.users(model, row)
+            reasons = [*self._ranking.reasons(score).of_lists(user, [(0, items)], own)]
         return [
             self._listed(int(item), float(each), rank, score.by, reason)
             for rank, (item, each, reason) in enumerate(
@@ -348,14 +348,13 @@ class Recommender:
         self, item: int, score: float, rank: int, by: By, reason: Reason | None = None
     ) -> Recommendation:
         """Item of a list, by its row."""
-        ids = self._items.ids
         return Recommendation(
-            item_id=ids[item],
+            item_id=self._items.ids[item],
             score=score,
             rank=rank,
             by=by,
             title=None if self._titles is None else self._titles[item],
-            because=() if reason is None else tuple(ids.gather(reason.near)),
+            because=() if reason is None else reason.because,
             reason=None if reason is None else reason.text,
         )
 
