@@ -22,6 +22,7 @@ from taciturn.accounting.events import ExactRelease, Noise, PatternRelease
 from taciturn.accounting.ledger import Ledger
 from taciturn.accounting.units import Unit
 from taciturn.cli.app import app
+from taciturn.model.reasons import PARTS, REMAINING
 from tests.accounting.test_ledger import ITEMS, USERS
 from tests.conftest import Command
 from tests.release.helpers import write_small
@@ -91,8 +92,9 @@ VARYING = (
     (re.compile(r"^  factors +\d+$", re.MULTILINE), "  factors COUNT"),
     (re.compile(r"\b\d\.\d{3}\b"), "SCORE"),
     (re.compile(r"\b(crime|poetry)-\d+"), r"\1-BOOK"),
+    (re.compile(f"  +({'|'.join([*PARTS, REMAINING])}|similar to .*)$", re.M), "  REASON"),
 )
-"""Parts that differ between two runs of a tutorial: paths, times and noisy numbers."""
+"""Parts that differ between two runs of a tutorial: paths, times, noisy numbers and reasons."""
 
 
 def without_varying(text: str) -> str:

@@ -113,8 +113,9 @@ class Reasons:
         return np.column_stack([*interest, products[:, 0] + products[:, 1 + width :].sum(axis=1)])
 
     def _names(self, items: Rows) -> list[str]:
-        """Titles of items, or their ids; rows of −1 are ignored."""
+        """Titles of items, or their ids; any text for rows of −1."""
         rows = np.maximum(items, 0)
         ids = self.model.item_profiles.ids.gather(rows).to_list()
         titles = [None] * len(ids) if self.titles is None else self.titles.gather(rows).to_list()
-        return [title or f"item {each}" for title, each in zip(titles, ids, strict=True)]
+        names = [each if isinstance(each, str) else f"item {each}" for each in ids]
+        return [title or name for title, name in zip(titles, names, strict=True)]
