@@ -16,7 +16,7 @@ from taciturn._internal import strict_json
 from taciturn._internal.spelling import option
 from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
-from taciturn.evaluate.plan import Cell, Plan
+from taciturn.evaluate.plan import Cell, Plan, predicts_ratings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,11 @@ class EarlierRuns:
     def from_dict(cls, document: Any, name: str) -> "EarlierRuns":
         """Runs of a document that `Comparison.to_dict` built."""
         try:
-            runs = [(_cell(run), _number(run["rmse"])) for run in document["runs"]]
+            runs = [
+                (_cell(run), _number(run["rmse"]))
+                for run in document["runs"]
+                if predicts_ratings(_text(run["solver"]))
+            ]
             found = cls(
                 name=name,
                 source=_text(document["source"]),

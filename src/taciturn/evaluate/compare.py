@@ -28,7 +28,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.evaluate.against import EarlierRuns, Pairing
 from taciturn.evaluate.bands import BandMetric
 from taciturn.evaluate.metrics import Accuracy, accuracy
-from taciturn.evaluate.plan import PUBLIC, Cell, Plan
+from taciturn.evaluate.plan import PUBLIC, Cell, Plan, predicts_ratings
 from taciturn.model.factor_model import FactorModel
 from taciturn.solvers.als.public_alone import public_alone
 from taciturn.solvers.contract import Fit, Session
@@ -36,7 +36,7 @@ from taciturn.solvers.solver import Solver
 
 _logger = logging.getLogger(__name__)
 
-VERSION = 4
+VERSION = 5
 """Version of the computation in a cell. Cached results of other versions are ignored."""
 
 METRICS = {
@@ -44,6 +44,8 @@ METRICS = {
     "mae": "mae",
     "ndcg": "ndcg@10_unrated_top_quarter",
     "recall": "recall@20_unrated_top_quarter",
+    "item_coverage": "item_coverage@10_unrated",
+    "novelty": "novelty@10_unrated",
 }
 """Names of the metrics in JSON. Names of ranking metrics include their protocol."""
 
@@ -64,9 +66,9 @@ BAND_METRICS = {
 class Summary:
     """One solver under one unit at one ε: means over seeds with standard errors.
 
-    A mean is None where it is unknown. `bands` has the means of each metric by band. `difference`
-    is the mean RMSE difference from the first solver at the same ε on the same splits, and its
-    standard error.
+    A mean is None where it is unknown, such as the RMSE of a solver that only ranks. `bands` has
+    the means of each metric by band. `difference` is the mean RMSE difference from the baseline of
+    the plan at the same ε on the same splits, and its standard error.
     """
 
     solver: str
@@ -108,7 +110,8 @@ class Comparison:
         """Paired differences from the earlier comparison; None without one."""
         if self.earlier is None:
             return None
-        return self.earlier.pair({cell: each.rmse for cell, each in self.results.items()})
+        errors = {cell: each.rmse for cell, each in self.results.items()}
+        return self.earlier.pair({cell: rmse for cell, rmse in errors.items() if rmse is not None})
 
     def summaries(self) -> list[Summary]:
         """One summary for each solver, unit and ε, in the order of the plan."""
@@ -139,12 +142,17 @@ class Comparison:
         )
 
     def _difference(self, cell: Cell) -> tuple[float, float | None] | None:
-        solver, unit = self.plan.kinds[0]
-        first = replace(cell, solver=solver, unit=unit, epsilon=cell.epsilon if unit else None)
-        if cell == first or cell.solver == PUBLIC or (unit is not None and cell.epsilon is None):
+        if self.plan.baseline is None or cell.solver == PUBLIC or not predicts_ratings(cell.solver):
             return None
-        pairs = zip(self._of(cell), self._of(first), strict=True)
-        mean, error = _mean([one.rmse - two.rmse for one, two in pairs])
+        solver, unit = self.plan.baseline
+        first = replace(cell, solver=solver, unit=unit, epsilon=cell.epsilon if unit else None)
+        if cell == first or (unit is not None and cell.epsilon is None):
+            return None
+        errors = [[each.rmse for each in self._of(kind)] for kind in (cell, first)]
+        pairs = zip(*errors, strict=True)
+        mean, error = _mean(
+            [one - two for one, two in pairs if one is not None and two is not None]
+        )
         return (mean, error) if mean is not None else None
 
     def __repr__(self) -> str:
@@ -160,6 +168,7 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         """Comparison as JSON types."""
         pairing = self.pairing()
+        solver, unit = self.plan.baseline or (None, None)
         return {
             "view": "owner",
             "source": self.source,
@@ -169,9 +178,9 @@ class Comparison:
             "holdout": self.plan.holdout,
             "serve": self.plan.serve,
             "same_users": self.plan.same_users,
-            "units": {unit: unit.facts.protects for unit in self.plan.units_run},
-            "compared_with": self.plan.kinds[0][0],
-            "compared_with_unit": self.plan.kinds[0][1],
+            "units": {unit: unit.facts.protects for unit in self.plan.units_shown},
+            "compared_with": solver,
+            "compared_with_unit": unit,
             "results": [_row(summary) for summary in self.summaries()],
             "runs": [asdict(cell) | _named(asdict(found)) for cell, found in self.results.items()],
         } | ({} if pairing is None else {"against": pairing.to_dict()})
@@ -228,7 +237,8 @@ def run_comparison(
         if split is None or split[0] != cell.seed:
             split = (cell.seed, *_split(ratings, plan, cell.seed))
         fit, status = _fit(cell, plan, split[1], threads)
-        measured = accuracy(fit, split[1], split[2], threads)
+        predicts = predicts_ratings(cell.solver)
+        measured = accuracy(fit, *split[1:], threads, predicts_ratings=predicts)
         if cache is not None:
             cache.put(facts[cell], asdict(cell) | asdict(measured) | {"status": status})
         found[cell] = measured, status
@@ -281,12 +291,16 @@ def _reported(
 
 
 def _configured(cell: Cell, plan: Plan) -> tuple[Solver, Budget | None]:
-    """Solver and budget of a cell, which spends exactly its ε."""
+    """Solver and budget of a cell, which spends exactly its ε.
+
+    One that costs nothing takes any budget.
+    """
     name = "als" if cell.solver == PUBLIC else cell.solver
     solver: Solver = plan.make_solver(name, cell.unit)
-    if not cell.epsilon:
+    if cell.epsilon is None or cell.solver == PUBLIC:
         return solver, None
-    return solver.spending(Budget.from_epsilon(cell.epsilon, plan.delta))
+    budget = Budget.from_epsilon(cell.epsilon or max(plan.epsilons), plan.delta)
+    return solver.spending(budget)
 
 
 def _fit(

@@ -1,24 +1,38 @@
 """Reports of a comparison: table, plot, JSON and a self-contained page. All owner-only."""
 
+from collections.abc import Iterable, Mapping
 from html import escape
 from pathlib import Path
-from typing import Any
 
-from taciturn._internal.drawing import COLOURS, canvas, write_drawn
+from taciturn._internal.drawing import write_drawn
 from taciturn._internal.html import page, picture, table
 from taciturn.evaluate.against import PairedDifference, Pairing
 from taciturn.evaluate.bands import BandMetric
 from taciturn.evaluate.compare import Comparison, Summary
+from taciturn.evaluate.compare_plot import draw_comparison
+from taciturn.evaluate.plan import predicts_ratings
 
 OWNER = (
     "These errors are exact functions of private ratings: owner-only. No guarantee covers using "
     "them to choose what to publish."
 )
-_HEAD = ("solver", "unit", "ε", "status", "RMSE", "difference", "MAE", "NDCG@10", "recall@20")
+_HEAD = ("solver", "unit", "ε", "status")
+_ERRORS = {"rmse": "RMSE", "difference": "difference", "mae": "MAE"}
+_LISTS = {
+    "ndcg": "NDCG@10",
+    "recall": "recall@20",
+    "item_coverage": "item coverage@10",
+    "novelty": "novelty@10",
+}
+"""Headings of the metrics of predicted ratings, and of those of lists."""
+
+LISTS_TITLE = "Lists, of all items that a user did not rate in training"
 
 BANDS_SHOWN = {
-    "By user activity: five bands, from the fewest training ratings to the most": {
+    "RMSE by user activity: five bands, from the fewest training ratings to the most": {
         "rmse_by_activity": "RMSE",
+    },
+    "Lists by user activity": {
         "ndcg_by_activity": "NDCG@10",
         "recall_by_activity": "recall@20",
     },
@@ -43,32 +57,46 @@ def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
 
 def rows(comparison: Comparison) -> list[tuple[str, ...]]:
     """Rows of the table as text, starting with the header."""
-    return [_HEAD, *(_row(summary) for summary in comparison.summaries())]
+    return _rows(comparison.summaries(), _ERRORS | _LISTS)
 
 
 def as_text(comparison: Comparison) -> str:
     """All tables as text: overall, by band, and differences from an earlier run."""
     return "\n\n".join(
-        [_aligned(rows(comparison)), *_band_texts(comparison), *_paired_texts(comparison)]
+        [*_overall(comparison), *_band_texts(comparison), *_paired_texts(comparison)]
     )
 
 
 def overview(comparison: Comparison) -> str:
     """Tables as text without bands: overall, and differences from an earlier run."""
-    return "\n\n".join([_aligned(rows(comparison)), *_paired_texts(comparison)])
+    return "\n\n".join([*_overall(comparison), *_paired_texts(comparison)])
+
+
+def _overall(comparison: Comparison) -> list[str]:
+    """Tables of predicted ratings and of lists: one would be too wide for a terminal."""
+    summaries = comparison.summaries()
+    predicting = [each for each in summaries if predicts_ratings(each.solver)]
+    lists = f"{LISTS_TITLE}\n{_aligned(_rows(summaries, _LISTS))}"
+    return [*([_aligned(_rows(predicting, _ERRORS))] if predicting else []), lists]
 
 
 def _band_texts(comparison: Comparison) -> list[str]:
     """Metrics by band, as titled tables of text."""
-    summaries, parts = comparison.summaries(), []
+    parts = []
     for title, metrics in BANDS_SHOWN.items():
         head = (*_HEAD[:3], *metrics.values())
         body = [
             (*_named(each), *(_band_line(each.bands[name]) for name in metrics))
-            for each in summaries
+            for each in _with_bands(comparison, metrics)
         ]
         parts.append(f"{title}\n{_aligned([head, *body])}")
     return parts
+
+
+def _with_bands(comparison: Comparison, names: Iterable[str]) -> list[Summary]:
+    """Summaries that have one of these metrics: a solver that only ranks has no RMSE."""
+    has_lists = any(not name.startswith("rmse") for name in names)
+    return [each for each in comparison.summaries() if has_lists or predicts_ratings(each.solver)]
 
 
 def _paired_texts(comparison: Comparison) -> list[str]:
@@ -117,18 +145,21 @@ def _paired_rows(pairing: Pairing) -> list[tuple[str, ...]]:
     ]
 
 
-def _row(summary: Summary) -> tuple[str, ...]:
-    means, errors = summary.means, summary.errors
-    difference = "" if summary.difference is None else _with_error(*summary.difference, sign="+")
-    return (
-        *_named(summary),
-        summary.status,
-        _with_error(means["rmse"], errors["rmse"]),
-        difference,
-        _with_error(means["mae"], errors["mae"]),
-        _with_error(means["ndcg"], errors["ndcg"]),
-        _with_error(means["recall"], errors["recall"]),
-    )
+def _rows(summaries: list[Summary], metrics: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Table of some metrics, given with their headings."""
+    head = (*_HEAD, *metrics.values())
+    return [
+        head,
+        *((*_named(s), s.status, *(_cell(s, name) for name in metrics)) for s in summaries),
+    ]
+
+
+def _cell(summary: Summary, name: str) -> str:
+    """Metric with its standard error, or the difference from the baseline."""
+    if name == "difference":
+        found = summary.difference
+        return "" if found is None else _with_error(*found, sign="+")
+    return _with_error(summary.means[name], summary.errors[name])
 
 
 def _named(summary: Summary | PairedDifference) -> tuple[str, str, str]:
@@ -139,59 +170,8 @@ def _named(summary: Summary | PairedDifference) -> tuple[str, str, str]:
 
 def _with_error(mean: float | None, error: float | None, sign: str = "") -> str:
     if mean is None:
-        return ""
+        return "–"
     return f"{mean:{sign}.4f}" + ("" if error is None else f" ± {error:.4f}")
-
-
-def draw_comparison(comparison: Comparison) -> Any:
-    """Plot of RMSE against ε. Lines of solvers that are not proven are dashed."""
-    has_units = len(comparison.plan.units_run) > 1
-    drawing = canvas(7.5, 5.0 + 0.25 * has_units * len(comparison.plan.kinds))
-    panel = drawing.add_subplot()
-    summaries = comparison.summaries()
-    for colour, (name, unit) in zip(_cycle(), comparison.plan.kinds, strict=False):
-        line = [each for each in summaries if (each.solver, each.unit) == (name, unit)]
-        means = [summary.means["rmse"] for summary in line]
-        if line[0].epsilon is None:
-            panel.axhline(means[0], color=colour, linestyle=":", label=f"{name} (not private)")
-            continue
-        label = name if line[0].status == "proven" else f"{name} ({line[0].status})"
-        if unit and has_units:
-            label += f", unit {unit}: protects {unit.facts.protects}"
-        errors = [summary.errors["rmse"] for summary in line]
-        panel.errorbar(
-            [summary.epsilon for summary in line],
-            means,
-            yerr=errors if None not in errors else None,
-            color=colour,
-            linestyle="-" if line[0].status == "proven" else "--",
-            marker="o",
-            capsize=3,
-            label=label,
-        )
-    for colour, (name, unit) in zip(_cycle()[::-1], comparison.plan.public_kinds, strict=False):
-        means = [s.means["rmse"] for s in summaries if (s.solver, s.unit) == (name, unit)]
-        label = "public ratings alone" + (f", unit {unit}" if has_units else "")
-        panel.axhline(means[0], color=colour, linestyle="-.", label=label)
-    ticks = sorted(comparison.plan.epsilons)
-    panel.set_xscale("log")
-    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    panel.minorticks_off()
-    panel.set(
-        xlabel=f"overall ε at δ = {comparison.plan.delta:g}, exact",
-        ylabel="RMSE on held-out ratings",
-        title=f"{comparison.source}: {comparison.plan.seeds} splits",
-    )
-    panel.grid(alpha=0.3)
-    if has_units:
-        drawing.legend(loc="outside lower center")  # too wide to fit inside the plot
-    else:
-        panel.legend()
-    return drawing
-
-
-def _cycle() -> list[str]:
-    return list(COLOURS) * 3
 
 
 def _page(comparison: Comparison, svg: bytes) -> bytes:
@@ -199,15 +179,17 @@ def _page(comparison: Comparison, svg: bytes) -> bytes:
     plan = comparison.plan
     parts = [
         f"<p class='note'>{OWNER}</p>",
-        picture(svg, "held-out error against ε"),
+        picture(svg, "held-out error and quality of lists against ε"),
         table(head, body),
         f"<p class='note'>Means over {plan.seeds} random splits, {plan.holdout:g} of the ratings "
-        "held out, with standard errors. Differences are from the first solver at the same ε on "
-        "the same splits. Rankings are over all items without a training rating by the user; "
-        "held-out ratings in the top quarter of the scale are relevant. Status claimed is not a "
-        "guarantee."
+        "held out, with standard errors. Differences are from the first solver that predicts "
+        "ratings, at the same ε on the same splits. Rankings are over all items without a training "
+        "rating by the user; held-out ratings in the top quarter of the scale are relevant. Item "
+        "coverage is the fraction of all items that are among the first 10 of a user. Novelty is "
+        "the mean over these lists of −log₂ of the fraction of users who rated the item. The rows "
+        "of popularity show everybody the same list. Status claimed is not a guarantee."
         "</p>",
-        table(("unit", "protects"), [(unit, unit.facts.protects) for unit in plan.units_run]),
+        table(("unit", "protects"), [(unit, unit.facts.protects) for unit in plan.units_shown]),
         *_paired_parts(comparison),
         *_band_parts(comparison),
     ]
@@ -231,11 +213,12 @@ def _paired_parts(comparison: Comparison) -> list[str]:
 
 def _band_parts(comparison: Comparison) -> list[str]:
     """Metrics by band, as HTML."""
-    summaries, parts = comparison.summaries(), []
+    parts = []
     for title, metrics in BANDS_SHOWN.items():
         parts.append(f"<h2>{title}</h2>")
         for name, heading in metrics.items():
-            body = [(*_named(each), *_band_cells(each.bands[name], digits=4)) for each in summaries]
+            shown = _with_bands(comparison, [name])
+            body = [(*_named(each), *_band_cells(each.bands[name], digits=4)) for each in shown]
             head = (*_HEAD[:3], "fewest", "2", "3", "4", "most")
             parts += [f"<h3>{heading}</h3>", table(head, body)]
     parts.append(

@@ -14,12 +14,20 @@ from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.data.splits import k_fold
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import Accuracy, accuracy
+from taciturn.solvers.catalog import CATALOG
 from taciturn.solvers.contract import Session
 from taciturn.solvers.solver import Solver, check_budget, check_solver
 
 _logger = logging.getLogger(__name__)
 
-_LABELS = {"rmse": "RMSE", "mae": "MAE", "ndcg": "NDCG@10", "recall": "recall@20"}
+_LABELS = {
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "ndcg": "NDCG@10",
+    "recall": "recall@20",
+    "item_coverage": "item coverage@10",
+    "novelty": "novelty@10",
+}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -35,7 +43,10 @@ class CrossValidation:
     folds: tuple[Accuracy, ...]
 
     def mean(self, metric: str = "rmse") -> float | None:
-        """Mean of `rmse`, `mae`, `ndcg` or `recall` over the folds; None if one is unknown."""
+        """Mean of a metric over the folds; None if it is unknown for one of them.
+
+        The metrics are `rmse`, `mae`, `ndcg`, `recall`, `item_coverage` and `novelty`.
+        """
         found = self._values(metric)
         return fmean(found) if found else None
 
@@ -54,7 +65,7 @@ class CrossValidation:
         return [] if None in found else found
 
     def to_frame(self) -> pl.DataFrame:
-        """Table with one row for each fold: fold, rmse, mae, ndcg, recall."""
+        """Table with one row for each fold: its number and its metrics."""
         rows = [
             {"fold": number, **{name: getattr(each, name) for name in _LABELS}}
             for number, each in enumerate(self.folds, start=1)
@@ -106,9 +117,11 @@ def cross_validate(
     report = as_report(progress, "folds")
     session = Session(seed=seed, threads=threads)
     found: list[Accuracy] = []
+    predicts = CATALOG[solver.name].predicts_ratings
     for train, test in k_fold(ratings, folds, seed):
         report(len(found), folds)
         _logger.info("fold %d of %d", len(found) + 1, folds)
-        found.append(accuracy(solver.fit(train, budget, session), train, test, threads))
+        fit = solver.fit(train, budget, session)
+        found.append(accuracy(fit, train, test, threads, predicts_ratings=predicts))
     report(folds, folds)
     return CrossValidation(folds=tuple(found))

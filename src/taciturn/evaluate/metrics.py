@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from taciturn._internal import validate
 from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.errors import InvalidParameter, UnknownIds
 from taciturn.evaluate.bands import (
+    BANDS,
     BandMetric,
     item_bands,
     mean_in_bands,
@@ -120,11 +122,18 @@ class Accuracy:
     Attributes
     ----------
     rmse, mae
-        Errors of predictions clipped to the scale.
+        Errors of predictions clipped to the scale. None for a solver that only ranks, as are these
+        errors by band.
     ndcg, recall
         Means over users of NDCG@10 and recall@20 over all items of the model without a training
         rating by the user. Held-out ratings in the top quarter of the scale are relevant; users
         without relevant ratings are left out. None if no user is left, or no item.
+    item_coverage
+        Fraction of the items of the model that are among the first 10 of at least one of these
+        users.
+    novelty
+        Mean over the first 10 items of these lists of −log₂ of the fraction of training users who
+        rated the item, in bits. An item without training ratings counts as rated by one user.
     rmse_by_activity, ndcg_by_activity, recall_by_activity
         The same metrics by band of users: from the fewest training ratings to the most, with about
         equally many training ratings in each band. None for a band without held-out ratings, or
@@ -139,10 +148,12 @@ class Accuracy:
         Numbers of held-out users and items that are not in the model; see `HeldOutError`.
     """
 
-    rmse: float
-    mae: float
+    rmse: float | None
+    mae: float | None
     ndcg: float | None
     recall: float | None
+    item_coverage: float | None
+    novelty: float | None
     rmse_by_activity: BandMetric
     ndcg_by_activity: BandMetric
     recall_by_activity: BandMetric
@@ -152,32 +163,47 @@ class Accuracy:
     unknown_items: int
 
 
-def accuracy(model: Model, train: Ratings, test: Ratings, threads: int | None = None) -> Accuracy:
+def accuracy(
+    model: Model,
+    train: Ratings,
+    test: Ratings,
+    threads: int | None = None,
+    *,
+    predicts_ratings: bool = True,
+) -> Accuracy:
     """Accuracy of a fit or a model on held-out ratings. Reads private data: owner-only.
 
     Both sets of ratings are matched to the model by id. Users and items without training ratings
-    are in the first band.
+    are in the first band. Errors of predictions are left out unless the solver `predicts_ratings`.
     """
     check_ratings(train, "train")
     matched = match(model, test)
-    errors = matched.errors(test)
     by_activity, by_popularity = user_bands(train, test), item_bands(train, test)
     ranking = rank(matched, train, test, threads)
     ranked_bands = by_activity[ranking.users]
+    errors: dict[str, Any] = dict.fromkeys(("rmse", "mae"))
+    errors |= dict.fromkeys(("rmse_by_activity", "rmse_by_popularity"), (None,) * BANDS)
+    if predicts_ratings:
+        found = matched.errors(test)
+        errors = {
+            "rmse": _root_mean_square(found),
+            "mae": float(np.mean(np.abs(found))),
+            "rmse_by_activity": rmse_in_bands(found, by_activity[test.rows()]),
+            "rmse_by_popularity": rmse_in_bands(found, by_popularity[test.by_user.columns]),
+        }
     return Accuracy(
-        rmse=_root_mean_square(errors),
-        mae=float(np.mean(np.abs(errors))),
         ndcg=_mean(ranking.ndcg),
         recall=_mean(ranking.recall),
-        rmse_by_activity=rmse_in_bands(errors, by_activity[test.rows()]),
+        item_coverage=ranking.item_coverage,
+        novelty=ranking.novelty,
         ndcg_by_activity=mean_in_bands(ranking.ndcg, ranked_bands),
         recall_by_activity=mean_in_bands(ranking.recall, ranked_bands),
-        rmse_by_popularity=rmse_in_bands(errors, by_popularity[test.by_user.columns]),
         recall_by_popularity=share_in_bands(
             by_popularity[ranking.hits], by_popularity[ranking.relevant]
         ),
         unknown_users=matched.unknown_users,
         unknown_items=matched.unknown_items,
+        **errors,
     )
 
 

@@ -18,15 +18,21 @@ EPSILONS = (0.5, 1.0, 2.0)
 PUBLIC = "public"
 """Name of the row of the public ratings alone, in the place of a solver."""
 
+POPULARITY, EXACT_POPULARITY = "popularity", "non-private-popularity"
+"""Solvers that are always compared: the same list of popular items for every user, with noise and
+without."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """Solvers, privacy units, budgets and splits to compare.
 
+    Popularity is added under every unit and budget, and without noise: lists should be better.
+
     Parameters
     ----------
     solvers
-        Names of the solvers. The others are compared with the first.
+        Names of the solvers. The others are compared with the first that predicts ratings.
     units
         Privacy units. A solver is run under those that it supports. Solvers that support `value`
         only are always run under `value`.
@@ -131,6 +137,17 @@ class Plan:
         return [(PUBLIC, unit) for unit in dict.fromkeys(units)]
 
     @property
+    def popularity_kinds(self) -> list[tuple[str, Unit | None]]:
+        """Rows of popularity beside the solvers: one for each unit, and the exact one."""
+        every = [*((POPULARITY, unit) for unit in self.units_shown), (EXACT_POPULARITY, None)]
+        return [kind for kind in every if kind not in self.kinds]
+
+    @property
+    def baseline(self) -> tuple[str, Unit | None] | None:
+        """First solver and unit with predicted ratings; the others are compared with it."""
+        return next((kind for kind in self.kinds if predicts_ratings(kind[0])), None)
+
+    @property
     def each_seed(self) -> range:
         """The seeds."""
         return range(self.first_seed, self.first_seed + self.seeds)
@@ -163,19 +180,35 @@ class Plan:
         return sorted(run, key=lambda unit: (*self.units, *Unit).index(unit))
 
     @property
+    def units_shown(self) -> list[Unit]:
+        """Chosen units and those that a solver is run under: popularity has a row for each."""
+        return list(dict.fromkeys([*map(Unit, self.units), *self.units_run]))
+
+    @property
     def cells(self) -> list["Cell"]:
         """All training runs: every solver and seed; for private solvers, every unit and ε."""
         return [
             Cell(solver=name, unit=unit, epsilon=epsilon, seed=seed)
             for seed in self.each_seed
-            for name, unit in [*self.kinds, *self.public_kinds]
+            for name, unit in [*self.kinds, *self.public_kinds, *self.popularity_kinds]
             for epsilon in self._epsilons_of(name, unit)
         ]
 
     def _epsilons_of(self, name: str, unit: Unit | None) -> list[float | None]:
-        if name == PUBLIC:
+        if name == PUBLIC or (unit is not None and _is_free(name, unit)):
             return [0.0]
         return [*sorted(self.epsilons)] if unit else [None]
+
+
+def predicts_ratings(name: str) -> bool:
+    """Whether a solver, or the row of the public ratings, predicts ratings or only ranks."""
+    return name not in CATALOG or CATALOG[name].predicts_ratings
+
+
+def _is_free(name: str, unit: Unit) -> bool:
+    """Whether a solver releases nothing that a unit protects, so that no budget affects it."""
+    shape = CATALOG[name].ledgers[unit]
+    return shape is not None and not shape.phases
 
 
 @dataclass(frozen=True, kw_only=True)

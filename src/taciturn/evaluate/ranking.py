@@ -16,11 +16,13 @@ RELEVANT = 0.75
 """Minimum relevant rating, as a fraction of the scale: 4 on a scale from 1 to 5."""
 
 NDCG_AT, RECALL_AT = 10, 20
+"""Lengths of lists. NDCG discounts the item at rank r by log₂(r + 1). Recall is divided by the
+number of relevant items, or by 20 if there are more."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ranking:
-    """List quality of each test user with relevant held-out ratings, and the items of hits.
+    """Lists of the test users with relevant held-out ratings: their quality, and their items.
 
     All rows are those of the test ratings. Everything is empty if there is nothing to rank.
 
@@ -34,6 +36,12 @@ class Ranking:
         Row of the item of each relevant rating.
     hits
         Row of the item of each relevant rating whose item is among the first 20 of its user.
+    item_coverage
+        Fraction of the items of the model that are among the first 10 of one of these users; None
+        without lists.
+    novelty
+        Mean over the first 10 items of all lists of −log₂ of the fraction of training users who
+        rated the item. An item without training ratings counts as rated by one. None without lists.
     """
 
     users: npt.NDArray[np.int64]
@@ -41,6 +49,8 @@ class Ranking:
     recall: npt.NDArray[np.float64]
     relevant: npt.NDArray[np.int64]
     hits: npt.NDArray[np.int64]
+    item_coverage: float | None = None
+    novelty: float | None = None
 
     @classmethod
     def empty(cls) -> "Ranking":
@@ -82,13 +92,26 @@ def rank(matched: Matched, train: Ratings, test: Ratings, threads: int | None) -
     gains = 1 / np.log2(np.arange(2, NDCG_AT + 2))
     ideal = np.cumsum(gains)[np.minimum(counts, NDCG_AT) - 1]
     shown = found[:, :NDCG_AT]
+    listed = best[:, :NDCG_AT]
+    listed = listed[listed >= 0]
     return Ranking(
         users=users,
         ndcg=(shown * gains[: shown.shape[1]]).sum(axis=1) / ideal,
         recall=found.sum(axis=1) / np.minimum(counts, RECALL_AT),
         relevant=wanted.by_user.columns.astype(np.int64),
         hits=_test_rows(matched)[best[found]],
+        item_coverage=np.unique(listed).size / matched.item_count,
+        novelty=float(_novelty(matched, train)[listed].mean()) if listed.size else None,
     )
+
+
+def _novelty(matched: Matched, train: Ratings) -> npt.NDArray[np.float64]:
+    """−log₂ of the fraction of training users who rated each item of the model, at least one."""
+    rows = match_rows(matched.item_ids, train.item_ids)
+    counts = np.append(np.diff(train.by_item.starts), 0)[rows]
+    users = np.count_nonzero(np.diff(train.by_user.starts))
+    found: npt.NDArray[np.float64] = np.log2(max(1, users) / np.maximum(counts, 1))
+    return found
 
 
 def _test_rows(matched: Matched) -> npt.NDArray[np.int64]:
