@@ -1,9 +1,12 @@
 """Random profiles and models."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
 from taciturn.model.factor_model import FactorModel
+from taciturn.model.interest import Interest
 from taciturn.model.profiles import Profiles
 from taciturn.scale import Scale
 
@@ -36,3 +39,18 @@ def factor_model(users: int = 30, items: int = 50, width: int = 4, seed: int = 0
         items=profiles(items, width, seed + 1, has_variances=True),
         residual_variance=0.7,
     )
+
+
+INTEREST = Interest(rating_weight=0.5, unseen_weight=0.3, regularization=0.02)
+
+
+def with_interest(model: FactorModel, columns: int = 4, seed: int = 5) -> FactorModel:
+    """The model with random interest vectors of the axes that it has."""
+    random = np.random.default_rng(seed)
+    users, items = (
+        each
+        if each is None
+        else replace(each, interests=random.normal(size=(len(each), columns)).astype(np.float32))
+        for each in (model.without_interest().users, model.without_interest().items)
+    )
+    return replace(model, users=users, items=items, interest=INTEREST)

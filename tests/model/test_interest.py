@@ -10,6 +10,7 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.interest import Interest, InterestItems, popularity_alone
 from taciturn.model.profiles import Profiles
 from taciturn.model.score import By, Score
+from tests.narrow import present
 
 INTEREST = Interest(rating_weight=0.5, unseen_weight=0.3, regularization=0.02)
 
@@ -59,7 +60,7 @@ def test_fold_in_minimises_its_objective_up_to_scale() -> None:
 
 
 def test_user_without_items_gets_popularity_alone() -> None:
-    items = InterestItems.of(small_model().item_profiles.interests)
+    items = InterestItems.of(present(small_model().item_profiles.interests))
     found = items.coefficients(np.empty(0, dtype=np.int64), INTEREST)
     assert found[0] > 0
     assert not found[1:].any()
@@ -80,8 +81,8 @@ def test_score_is_interest_plus_weighted_rating(weight: float) -> None:
     found = score.users(model, rows) @ factors.T + biases + score.offsets(model, rows)[:, None]
     for user in rows:
         for item in range(len(model.item_profiles)):
-            one = model.user_profiles.interests[user]
-            two = model.item_profiles.interests[item]
+            one = present(model.user_profiles.interests)[user]
+            two = present(model.item_profiles.interests)[item]
             interest = weight * one[0] * two[0] + float(one[1:] @ two[1:])
             rating = float(model.score_rows(np.array([user]), np.array([item]))[0])
             assert found[user, item] == pytest.approx(interest + 0.5 * rating, abs=1e-5)
@@ -133,7 +134,7 @@ def test_fold_in_gives_an_interest_vector_and_with_user_takes_it() -> None:
     folded = model.fold_in({0: 5.0, 3: 2.0})
     assert folded.interest is not None
     served = model.with_user(folded.bias, folded.factors, interest=folded.interest)
-    assert np.array_equal(served.user_profiles.interests[0], folded.interest)
+    assert np.array_equal(present(served.user_profiles.interests)[0], folded.interest)
     assert model.with_user(folded.bias, folded.factors).interest is None
 
 
