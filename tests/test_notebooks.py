@@ -139,7 +139,7 @@ def test_html_of_a_comparison_is_escaped_and_owner_only(comparison: taciturn.Com
     assert "<script>alert('x')</script>" in text and "owner-only" in text
     assert "non-private-bias" in text
     lines = repr(comparison).splitlines()
-    assert "owner-only" in lines[0] and len(lines) == 1 + 1 + 3
+    assert "owner-only" in lines[0] and len(lines) == 1 + (1 + 3) + 1 + (2 + 3 + 3)
 
 
 def test_html_of_ratings_names_how_they_were_prepared() -> None:
@@ -239,7 +239,8 @@ def test_cross_validation_holds_each_rating_out_once() -> None:
     assert found.mean() == pytest.approx(sum(expected) / 3)
     error = found.standard_error()
     assert error is not None and error > 0
-    assert found.to_frame().columns == ["fold", "rmse", "mae", "ndcg", "recall"]
+    metrics = ["rmse", "mae", "ndcg", "recall", "item_coverage", "novelty"]
+    assert found.to_frame().columns == ["fold", *metrics]
     assert "owner-only" in repr(found) and f"{found.mean():.4f}" in repr(found)
     assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
 

@@ -17,6 +17,7 @@ from taciturn.evaluate.compare import Comparison, run_comparison
 from taciturn.evaluate.compare_report import as_html, as_text, write_comparison
 from taciturn.evaluate.plan import Cell, Plan
 from tests.conftest import Command
+from tests.narrow import present
 from tests.solvers.helpers import random_ratings
 
 RATINGS = random_ratings(3, users=60, items=30, density=0.4)
@@ -90,7 +91,7 @@ def test_a_run_is_paired_with_a_document_without_a_digest(
     paired = comparison.against(write(tmp_path, document(old_errors()))).pairing()
     assert paired is not None and comparison.pairing() is None
     assert [each.pairs for each in paired.differences] == [2, 2, 2]
-    gaps = [comparison.results[Cell(**AT_ONE, seed=seed)].rmse - 1 for seed in (0, 1)]
+    gaps = [present(comparison.results[Cell(**AT_ONE, seed=seed)].rmse) - 1 for seed in (0, 1)]
     assert paired.differences[0].difference == pytest.approx(sum(gaps) / 2)
     assert paired.differences[0].error == pytest.approx(abs(gaps[0] - gaps[1]) / 2)
     (note,) = paired.notes

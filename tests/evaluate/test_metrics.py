@@ -19,6 +19,7 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
 from taciturn.solvers.contract import Fit
 from tests.model.helpers import factor_model
+from tests.narrow import present
 from tests.solvers.helpers import random_ratings
 
 
@@ -49,7 +50,7 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
     left, right = fit.model.user_profiles, fit.model.item_profiles
     scores = 3.2 + left.factors @ right.factors.T
     scores = scores + left.biases[:, None] + right.biases
-    errors, ndcgs, recalls = [], [], []
+    errors, ndcgs, recalls, lists = [], [], [], []
     seen = {(u, i) for u, i in zip(train.rows(), train.by_user.columns, strict=True)}
     for user in range(40):
         mine = test.by_user.starts[user], test.by_user.starts[user + 1]
@@ -62,6 +63,7 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
         gains = [1 / math.log2(rank + 2) for rank in range(NDCG_AT)]
         gained = [gain for gain, item in zip(gains, order, strict=False) if item in relevant]
         ndcgs.append(sum(gained) / sum(gains[: len(relevant)]))
+        lists.append(order[:NDCG_AT])
         top = relevant & set(order[:RECALL_AT])
         recalls.append(len(top) / min(len(relevant), RECALL_AT))
     assert found.rmse == pytest.approx(math.sqrt(np.mean(np.square(errors))), rel=1e-5)
@@ -69,6 +71,27 @@ def test_metrics_match_a_slow_reference(seed: int) -> None:
     assert found.mae == pytest.approx(np.mean(np.abs(errors)), rel=1e-5)
     assert found.ndcg == pytest.approx(np.mean(ndcgs))
     assert found.recall == pytest.approx(np.mean(recalls))
+    assert found.item_coverage == len({item for each in lists for item in each}) / 60
+    counts = np.bincount(train.by_user.columns, minlength=60)
+    assert found.novelty == pytest.approx(
+        np.mean([-math.log2(max(1, counts[item]) / 40) for each in lists for item in each])
+    )
+
+
+def test_a_solver_that_only_ranks_has_no_errors() -> None:
+    ratings = random_ratings(users=40, items=60, density=0.4)
+    fit, lists = made_up(ratings), ("ndcg", "recall", "item_coverage", "novelty")
+    train, test = random_split(ratings, 0.4, 0)
+    whole, found = (accuracy(fit, train, test, predicts_ratings=each) for each in (True, False))
+    assert found.rmse is None and found.mae is None and set(found.rmse_by_activity) == {None}
+    assert all(getattr(found, name) == getattr(whole, name) is not None for name in lists)
+
+
+def test_an_item_without_training_ratings_counts_as_rated_by_one_user() -> None:
+    ratings = load((np.arange(8), np.arange(8), np.full(8, 5.0)), scale="1:5:1")
+    train = ratings.select(np.arange(8) < 4)
+    found = accuracy(made_up(ratings), train, ratings)
+    assert found.novelty == 2 and found.item_coverage == 1
 
 
 def test_popular_items_are_in_the_last_group() -> None:
@@ -101,7 +124,7 @@ def test_popular_items_are_in_the_last_group() -> None:
 def test_without_relevant_ratings_there_is_no_ranking() -> None:
     ratings = load((np.arange(5), np.arange(5), np.ones(5)), scale="1:5:1")
     found = accuracy(made_up(ratings), ratings, ratings)
-    assert found.ndcg is None and found.recall is None and found.rmse > 0
+    assert found.ndcg is None and found.recall is None and present(found.rmse) > 0
 
 
 def slow_error(fit: Fit, ratings: Ratings) -> float:

@@ -14,7 +14,7 @@ from taciturn.data.ratings import Ratings, check_ratings
 from taciturn.data.splits import k_fold
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.metrics import Accuracy, accuracy
-from taciturn.solvers.catalog import CATALOG
+from taciturn.evaluate.plan import predicts_ratings
 from taciturn.solvers.contract import Session
 from taciturn.solvers.solver import Solver, check_budget, check_solver
 
@@ -117,7 +117,7 @@ def cross_validate(
     report = as_report(progress, "folds")
     session = Session(seed=seed, threads=threads)
     found: list[Accuracy] = []
-    predicts = CATALOG[solver.name].predicts_ratings
+    predicts = predicts_ratings(solver.name)
     for train, test in k_fold(ratings, folds, seed):
         report(len(found), folds)
         _logger.info("fold %d of %d", len(found) + 1, folds)

@@ -34,6 +34,7 @@ from taciturn.solvers.contract import (
     Algorithm,
     ExactStep,
     OwnerOnly,
+    PostProcess,
     PublicFacts,
     QueryStep,
     Seeds,
@@ -174,7 +175,7 @@ class PublicCounts(_PopularityAlgorithm):
 
     def __init__(self, facts: PublicFacts, budget: Budget | None) -> None:
         self.budget, self._facts = budget, facts
-        self.schedule = () if budget else (ExactStep(),)
+        self.schedule = (PostProcess() if budget else ExactStep(),)
         self.published_patterns = (POPULARITY,)
 
     def initial_state(self, seeds: Seeds) -> PopularityState:
