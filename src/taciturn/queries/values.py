@@ -55,18 +55,28 @@ class GridValues:
         One value for each entry of the pattern, in steps of the grid.
     item_means
         Exact item means, where the view subtracts them.
+    transposed
+        Rated pairs along the other axis, for queries of the pattern.
     """
 
     view: ValueView
     pattern: Pattern
     steps: npt.NDArray[np.int32]
     item_means: npt.NDArray[np.float64] | None = None
+    transposed: Pattern | None = None
 
     def __post_init__(self) -> None:
         if self.steps.shape != self.pattern.columns.shape or self.steps.dtype != np.int32:
             raise InvalidParameter("values must be one 32-bit integer for each rating")
         if not self.steps.flags.c_contiguous:
             object.__setattr__(self, "steps", np.ascontiguousarray(self.steps))
+
+    def along(self, axis: Axis) -> Pattern:
+        """Rated pairs along an axis."""
+        found = self.pattern if axis is self.view.axis else self.transposed
+        if found is None:
+            raise InvalidParameter("these values have no rated pairs along the other axis")
+        return found
 
     def clipped(self) -> npt.NDArray[np.int32]:
         """Values clipped to the grid, so that bounds hold for any input."""
@@ -90,7 +100,11 @@ def on_grid(ratings: Ratings, view: ValueView) -> GridValues:
         means = item_means(ratings)
         values = values - means[_items(pattern, view.axis)]
     return GridValues(
-        view=view, pattern=pattern, steps=view.grid.quantise(values), item_means=means
+        view=view,
+        pattern=pattern,
+        steps=view.grid.quantise(values),
+        item_means=means,
+        transposed=ratings.pattern.along(view.axis.other),
     )
 
 

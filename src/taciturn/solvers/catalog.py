@@ -17,6 +17,7 @@ from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument, InvalidParameter
 from taciturn.solvers.entry import (
     FOLD_IN,
+    INTEREST_ROUNDS,
     PATTERN_FEATURES,
     PATTERN_INTEREST,
     POPULARITY,
@@ -48,6 +49,18 @@ _BIAS_SETTINGS = {"unit": _UNIT, "regularization": _NUMBER}
 def _phase(prefix: str, tables: Mapping[str, Rows], *, is_repeated: bool = False) -> Phase:
     named = tuple(TableShape(prefix + purpose, rows) for purpose, rows in tables.items())
     return Phase(named, is_repeated)
+
+
+def _interest_phase(proof: str, by_item: Rows, by_user: Rows | None = None) -> Phase:
+    """Tables of interest: by item in every round and, if released, by user between two rounds."""
+    tables: dict[str, Rows] = {}
+    for number in range(1, INTEREST_ROUNDS + 1):
+        when = f"interest, round {number} of {INTEREST_ROUNDS}, sums by "
+        tables[when + "item"] = by_item
+        if by_user is not None and number < INTEREST_ROUNDS:
+            tables[when + "user"] = by_user
+    named = tuple(TableShape(purpose, rows) for purpose, rows in tables.items())
+    return Phase(named, proof=proof)
 
 
 _TOTALS = {
@@ -83,6 +96,7 @@ _RATING_LEDGER = LedgerShape(
             is_repeated=True,
         ),
     ),
+    interest=_interest_phase("interest.md#claim", Rows.ITEMS, Rows.USERS),
 )
 
 
@@ -96,7 +110,8 @@ def _user_ledger(proof: str, by_item: Rows, totals: Rows) -> LedgerShape:
         "mean squares": totals,
     }
     phases = _phase("", start), _phase("step {step} of {steps}, ", each, is_repeated=True)
-    return LedgerShape(proof, phases)
+    interest = "interest.md#whole-users" if by_item is Rows.ITEMS else proof
+    return LedgerShape(proof, phases, interest=_interest_phase(interest, by_item))
 
 
 _USER_LEDGER = _user_ledger("user.md#claim", Rows.ITEMS, Rows.TOTAL)
@@ -144,6 +159,7 @@ CATALOG: dict[str, Entry] = {
             "serve": Setting(
                 Kind.CHOICE, is_optional=True, choices=("profiles", FOLD_IN), is_new=True
             ),
+            "interest": Setting(Kind.FLAG, is_optional=True, is_new=True),
         },
         ledgers={Unit.VALUE: _VALUE_LEDGER, Unit.RATING: _RATING_LEDGER, Unit.USER: _USER_LEDGER},
         pattern_purposes={PATTERN_FEATURES: "pattern_features", PATTERN_INTEREST: "interest"},

@@ -290,6 +290,15 @@ class Algorithm(ABC, Generic[State]):
         """Query spec of a `QueryStep`."""
         raise NotImplementedError(f"step {step} of {type(self).__name__} has no query")
 
+    def shares(self, step: int, state: State) -> tuple[float, ...]:
+        """Budget shares of the tables of a `QueryStep`.
+
+        Default: those of the schedule. Released numbers may move shares between steps, but all
+        steps together never get more than in the schedule; the gate refuses anything else.
+        """
+        scheduled = self.schedule[step]
+        return scheduled.shares if isinstance(scheduled, QueryStep) else ()
+
     @abstractmethod
     def update(self, step: int, state: State, released: Released) -> State:
         """State after a step, from its noisy answer, which has no table after a `PostProcess` step.

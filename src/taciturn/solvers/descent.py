@@ -355,7 +355,7 @@ def prior_means(rows: Rows, counts: Vector, features: Rows | None = None) -> Row
     return fitted
 
 
-def shrunk_counts(counts: Vector, noise: float, usual: float) -> Vector:
+def shrunk_counts(counts: Vector, noise: float | Vector, usual: float) -> Vector:
     """Posterior mean of each count under an exponential prior with this mean."""
     shifted = counts - noise**2 / usual
     ratio = shifted / noise

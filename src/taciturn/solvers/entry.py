@@ -86,6 +86,9 @@ SUM_OF_RATINGS = "sum of ratings"
 FOLD_IN = "fold-in"
 """Value of the setting `serve` under which users fold in."""
 
+INTEREST_ROUNDS = 4
+"""Number of rounds in which a solver queries interest."""
+
 _ORDER = list(Status)
 
 
@@ -196,6 +199,8 @@ class Entry:
         shape = self._shape(ledger, settings)
         if shape is None:
             return
+        if learns_interest(settings):
+            shape = shape.with_interest()
         steps = shape.check([each for each in ledger.events if isinstance(each, GaussianRelease)])
         stated = settings.get("iterations")
         if steps is not None and stated is not None and steps != stated:
@@ -251,6 +256,12 @@ class Entry:
             for each in combinations(others, count)
         )
         return event.flaw is not None and event.flaw in chosen
+
+
+def learns_interest(settings: Mapping[str, Any]) -> bool:
+    """Whether a training with these settings learns interest."""
+    chosen = (settings.get(name) for name in ("interest", "pattern_features"))
+    return "interest" in settings and all(each is not False for each in chosen)
 
 
 def _begins(ledger: Ledger, shape: LedgerShape | None) -> bool:

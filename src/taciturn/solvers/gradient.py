@@ -134,7 +134,7 @@ class TwoAxisDescent(Algorithm[AnyState], Generic[AnyState]):
         self._steps, self._facts = steps, facts
         grid = centred_grid(facts.scale, levels)
         self._middle = (facts.scale.low + facts.scale.high) / 2
-        self._view = ValueView(grid=grid, axis=pass_axis(facts.shape), offset=self._middle)
+        self.view = ValueView(grid=grid, axis=pass_axis(facts.shape), offset=self._middle)
         self._unit = rating_scale_factor(facts.scale)
 
     def _start(self, seeds: Seeds) -> DescentState:
@@ -235,7 +235,7 @@ class GradientAlgorithm(TwoAxisDescent[DescentState]):
         self._share = WHOLE / (2 * steps.iterations)
         ratio = budget.mu * math.sqrt(self._share) if budget else 0.0
         super().__init__(steps, facts, value_levels(ratio, VALUE_LEVELS))
-        self._errors = ErrorPass(self._view, first=1)
+        self._errors = ErrorPass(self.view, first=1)
         queries = error_queries("", self._errors, facts.pattern, columns=1 + steps.factors)
         purposes = map(self._purpose, range(steps.iterations))
         self.schedule = repeated(queries, (self._share, self._share), purposes)

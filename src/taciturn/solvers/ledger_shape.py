@@ -27,10 +27,14 @@ class TableShape:
 
 @dataclass(frozen=True)
 class Phase:
-    """Tables released in this order, once or in every step."""
+    """Tables released in this order, once or in every step.
+
+    `proof` is that of their bounds, if it is not that of the ledger.
+    """
 
     tables: tuple[TableShape, ...]
     is_repeated: bool = False
+    proof: str | None = None
 
     @property
     def states_steps(self) -> bool:
@@ -46,10 +50,21 @@ class Phase:
 
 @dataclass(frozen=True)
 class LedgerShape:
-    """Phases of a training, and the proof of all its bounds."""
+    """Phases of a training, and the proof of their bounds.
+
+    `interest` is the phase of a training that learns interest, after the first of the others.
+    """
 
     proof: str
     phases: tuple[Phase, ...]
+    interest: Phase | None = None
+
+    def with_interest(self) -> "LedgerShape":
+        """Shape of a training that learns interest."""
+        if self.interest is None:
+            return self
+        first, *rest = self.phases
+        return LedgerShape(self.proof, (first, self.interest, *rest))
 
     def check(self, events: Sequence[GaussianRelease]) -> int | None:
         """Number of steps of a training with these events; raises unless they are complete.
@@ -58,12 +73,14 @@ class LedgerShape:
         """
         steps = self._steps(events)
         expected = [
-            table.filled(step, steps) for phase in self.phases for step, table in phase.each(steps)
+            (table.filled(step, steps), phase.proof or self.proof)
+            for phase in self.phases
+            for step, table in phase.each(steps)
         ]
         if len(events) != len(expected):
             raise InvalidDocument(_OTHER)
-        for event, table in zip(events, expected, strict=True):
-            if event.purpose != table.purpose or event.proof != self.proof:
+        for event, (table, proof) in zip(events, expected, strict=True):
+            if event.purpose != table.purpose or event.proof != proof:
                 raise InvalidDocument(f"{_OTHER}: {table.purpose!r} is missing")
             if event.part is not None or event.sensitivity_by_level:
                 raise InvalidDocument("the ledger has parts or levels that its solver does not use")

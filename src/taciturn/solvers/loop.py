@@ -145,7 +145,8 @@ class Training(Generic[State]):
             return self._gate.read(self._executor)
         spec = self._algorithm.query(number, self.state)
         _check_scheduled(spec, step)
-        return self._gate.release(spec, self._executor, shares=step.shares)
+        shares = self._algorithm.shares(number, self.state)
+        return self._gate.release(spec, self._executor, shares=shares)
 
     def finish(self) -> Ledger:
         """Ledger of a finished training.

@@ -132,9 +132,9 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
         self._item_features = facts.item_features
         self._is_rank_free, self._clip = factors is None, ClipRule.for_mu(budget.mu)
         self._errors = ClippedErrors(
-            view=self._view, clip=self._clip, ratio=ratio, iterations=steps.iterations
+            view=self.view, clip=self._clip, ratio=ratio, iterations=steps.iterations
         )
-        self._totals = RatingTotals(shape=facts.shape, view=self._view)
+        self._totals = RatingTotals(shape=facts.shape, view=self.view)
         self.schedule = self._planned()
 
     def _planned(self) -> tuple[QueryStep, ...]:
@@ -239,7 +239,7 @@ class RatingAlgorithm(TwoAxisDescent[RatingState]):
             shrunk_counts(table[:, 0], each, count / len(table))
             for table, each in zip(tables, of_counts, strict=True)
         )
-        mean, unit = mean_and_unit(totals[0, 1:], noise, total, self._view.grid)
+        mean, unit = mean_and_unit(totals[0, 1:], noise, total, self.view.grid)
         after = replace(
             state, user_counts=users, item_counts=items, total=count, mean=mean, rating_unit=unit
         )

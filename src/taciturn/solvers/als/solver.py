@@ -1,7 +1,10 @@
 """Configuration of `als`, the default solver."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, ClassVar
 
 from taciturn._internal import validate
@@ -9,21 +12,31 @@ from taciturn._internal.spelling import option, parameter
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
 from taciturn.errors import InvalidParameter
-from taciturn.solvers.als.fold_in import RANGE_MAX, FoldInAlgorithm
+from taciturn.solvers.als.fold_in import RANGE_MAX, FoldInAlgorithm, UserPrior
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.rating import RANKS, RANKS_FOLD_IN, RatingAlgorithm
 from taciturn.solvers.als.size import bounds_whole_users, has_factors_by_size
 from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.als.value import ROUNDS, ValueAlgorithm
 from taciturn.solvers.bias import BiasAlgorithm
-from taciturn.solvers.contract import Algorithm, PublicFacts
+from taciturn.solvers.contract import Algorithm, PublicFacts, State
 from taciturn.solvers.entry import FOLD_IN
+from taciturn.solvers.interest.algorithm import WithInterest
+from taciturn.solvers.interest.part import InterestPart
+from taciturn.solvers.interest.pattern import PatternInterest
+from taciturn.solvers.interest.rating import RatingInterest
+from taciturn.solvers.interest.user import UserInterest
 from taciturn.solvers.solver import Solver
 
 FACTORS_MAX = 128
 
 ITERATIONS_MAX = {Unit.VALUE: 64, Unit.RATING: 1024, Unit.USER: 1024}
 """Maximum number of iterations; smaller under `value`, where each takes far longer."""
+
+
+INTEREST_SHARES = {Unit.VALUE: 0.0, Unit.RATING: 0.08, Unit.USER: 0.08}
+"""Budget share of interest. It costs ratings a part of their accuracy, and less than 0.002 of RMSE
+on scales of five stars (docs/decisions/0024-interest.md)."""
 
 
 class Serve(StrEnum):
@@ -64,6 +77,10 @@ class AlsSolver(Solver):
         shown to that user only. Predictions are more accurate at the same budget. Default:
         `profiles` under `value` and `rating`; `fold-in` under `user`, where nothing else is
         possible.
+    interest
+        Whether to learn what users turn to, beside how they rate, for better lists. Under `value`
+        it follows from the public rating pattern, and publishes functions of it; under other units
+        it takes a part of the budget. Default: yes, unless `pattern_features` is false.
     """
 
     name: ClassVar[str] = "als"
@@ -78,6 +95,7 @@ class AlsSolver(Solver):
     pattern_features: bool | None = None
     uncertainty: bool = False
     serve: Serve | str | None = None
+    interest: bool | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", validate.choice("unit", self.unit, Unit))
@@ -96,6 +114,14 @@ class AlsSolver(Solver):
             raise InvalidParameter(
                 f"unit {self.unit} protects the rating pattern, which pattern_features would "
                 "publish; leave it out, or use unit value"
+            )
+        if self.interest is not None and not isinstance(self.interest, bool):
+            raise InvalidParameter("interest must be true or false")
+        if self.interest and self.pattern_features is False:
+            raise InvalidParameter(
+                f"under unit value interest is a function of the rating pattern, which "
+                f"{option('pattern_features', False)} keeps out of the release; leave it out, or "
+                "do not ask for interest"
             )
         self._check_serve()
 
@@ -124,26 +150,62 @@ class AlsSolver(Solver):
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
     ) -> Algorithm[Any]:
-        """Algorithm for the privacy unit."""
+        """Algorithm for the privacy unit, with interest if it is learnt."""
         budget = self.require_budget(budget)
         if self.uncertainty and facts.scale.range > RANGE_MAX:
             raise InvalidParameter(
                 f"{option('uncertainty', True)} needs a scale no wider than {RANGE_MAX:,.0f}"
             )
-        if self.unit is Unit.USER or self._bounds_whole_users(facts, budget):
-            return UserAlgorithm(
-                facts,
-                budget,
-                self.factors,
-                self.iterations,
-                threads,
-                has_variances=self.uncertainty,
-                unit=Unit(self.unit),
-            )
-        algorithm = self._two_axis_algorithm(facts, budget, threads)
+        share = INTEREST_SHARES[Unit(self.unit)] if self.learns_interest else 0.0
+        # What interest spends is missing for ratings.
+        left = Budget.from_mu(budget.mu * math.sqrt(1 - share), budget.delta) if share else budget
+        inner: Algorithm[Any]
+        part: Callable[[], InterestPart[Any]]
+        if self.unit is Unit.USER or self._bounds_whole_users(facts, left):
+            inner = users = self._user_algorithm(facts, left, threads)
+            part = partial(UserInterest, facts, budget, share, users.view, Unit(self.unit))
+        elif self.unit is Unit.RATING:
+            ratings = self._rating_algorithm(facts, left)
+            inner = self._served(ratings, ratings.user_prior, facts, threads)
+            part = partial(RatingInterest, facts, budget, share, ratings.view)
+        else:
+            values = self._value_algorithm(facts, left, threads)
+            inner = self._served(values, values.user_prior, facts, threads)
+            part = partial(PatternInterest, facts, threads)
+        if not self.learns_interest:
+            return inner
+        return WithInterest(inner, part(), budget=budget, share=share, threads=threads)
+
+    @property
+    def learns_interest(self) -> bool:
+        """Whether interest is learnt."""
+        return self.interest is not False and self.pattern_features is not False
+
+    def _served(
+        self,
+        algorithm: Algorithm[State],
+        user_prior: Callable[[State], UserPrior],
+        facts: PublicFacts,
+        threads: int | None,
+    ) -> Algorithm[State]:
+        """Algorithm whose users fold in, if they do."""
         if not self.folds_in:
             return algorithm
-        return FoldInAlgorithm(algorithm, algorithm.user_prior, facts, threads)
+        return FoldInAlgorithm(algorithm, user_prior, facts, threads)
+
+    def _user_algorithm(
+        self, facts: PublicFacts, budget: Budget, threads: int | None
+    ) -> UserAlgorithm:
+        """Algorithm that bounds whole users."""
+        return UserAlgorithm(
+            facts,
+            budget,
+            self.factors,
+            self.iterations,
+            threads,
+            has_variances=self.uncertainty,
+            unit=Unit(self.unit),
+        )
 
     def _bounds_whole_users(self, facts: PublicFacts, budget: Budget) -> bool:
         """Whether every user's whole contribution is bounded, although ratings are protected."""
@@ -152,19 +214,21 @@ class AlsSolver(Solver):
             return False
         return bounds_whole_users(facts, budget)
 
-    def _two_axis_algorithm(
+    def _rating_algorithm(self, facts: PublicFacts, budget: Budget) -> RatingAlgorithm:
+        """Algorithm under unit `rating`, which releases profiles of both axes."""
+        return RatingAlgorithm(
+            facts,
+            budget,
+            self.factors,
+            self.iterations,
+            has_variances=self.uncertainty,
+            ranks=RANKS_FOLD_IN if self.folds_in else RANKS,
+        )
+
+    def _value_algorithm(
         self, facts: PublicFacts, budget: Budget, threads: int | None
-    ) -> RatingAlgorithm | BiasAlgorithm | ValueAlgorithm:
-        """Algorithm under `value` or `rating`, which releases profiles of both axes."""
-        if self.unit is Unit.RATING:
-            return RatingAlgorithm(
-                facts,
-                budget,
-                self.factors,
-                self.iterations,
-                has_variances=self.uncertainty,
-                ranks=RANKS_FOLD_IN if self.folds_in else RANKS,
-            )
+    ) -> BiasAlgorithm | ValueAlgorithm:
+        """Algorithm under unit `value`."""
         if self._is_all_default and not has_factors_by_size(facts, budget):
             return BiasAlgorithm(facts, budget)
         return ValueAlgorithm(

@@ -131,10 +131,10 @@ class UserAlgorithm(Algorithm[UserState]):
         self._share = gradient_share(self._steps)
         ratio = budget.mu * math.sqrt(self._share)
         grid = centred_grid(scale, levels_for(ratio))
-        self._view = ValueView(grid=grid, axis=Axis.USERS, offset=self._middle)
+        self.view = ValueView(grid=grid, axis=Axis.USERS, offset=self._middle)
         self._features, self._public = facts.item_features, PublicItems.of(facts)
         self._errors = ClippedErrors(
-            view=self._view, clip=_CLIP, ratio=ratio, iterations=self._steps.iterations
+            view=self.view, clip=_CLIP, ratio=ratio, iterations=self._steps.iterations
         )
         mu, most = budget.mu, max(1, self._steps.averaged_count) / self._steps.iterations
         self._square_noise = _CLIP.multiplier**2 / (
@@ -142,7 +142,7 @@ class UserAlgorithm(Algorithm[UserState]):
         )
         self._total_noise = math.sqrt((3 if is_user else 4) / TOTAL_SHARE) / mu
         self._ratio = ratio if is_user else ratio / 2
-        self._totals = UserTotals(items=facts.items, view=self._view, unit=unit)
+        self._totals = UserTotals(items=facts.items, view=self.view, unit=unit)
         self.schedule = self._planned()
 
     def _planned(self) -> tuple[QueryStep, ...]:
@@ -270,7 +270,7 @@ class UserAlgorithm(Algorithm[UserState]):
         noise = released.noise_scales[1]
         count = NoisyCount(float(totals[0, 0]), noise)
         users = max(1.0, count.value)
-        mean, unit = mean_and_unit(totals[0, 1:], noise, count, self._view.grid)
+        mean, unit = mean_and_unit(totals[0, 1:], noise, count, self.view.grid)
         size, of_weights = len(weights), released.noise_scales[0]
         whole = NoisyCount(float(weights.sum()), of_weights * math.sqrt(size))
         usual = whole.cautious(_WEIGHT_MIN * size, 1.0) / size

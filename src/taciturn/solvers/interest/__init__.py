@@ -1,0 +1,1 @@
+"""Interest of users in items, learnt from the rating pattern beside a model of ratings."""

@@ -1,0 +1,139 @@
+"""Interest part of a training, beside an algorithm that models ratings."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from taciturn.data.pattern import Axis
+from taciturn.mechanisms.query import Released
+from taciturn.model.interest import Interest
+from taciturn.queries.executor import RatingQuery
+from taciturn.scale import Scale
+from taciturn.solvers.contract import Seeds, Step
+from taciturn.solvers.descent import Rows, Vector, rating_scale_factor, shrunk_counts
+from taciturn.solvers.entry import INTEREST_ROUNDS
+
+RANKS = (2, 3, 4, 6, 8, 12, 16, 24)
+"""Numbers of factors to choose from."""
+
+CONSTANT = 0.3
+"""Constant feature beside factors, by which each table also counts the ratings of an item."""
+
+LEFT_OVER = 2.0**-20
+"""Budget share of a table that is not needed, as a fraction of the share of interest."""
+
+_RATING_WEIGHT = 0.8
+"""Weight of a predicted rating, on a scale of width 4, beside interest of standard deviation 1."""
+
+State = TypeVar("State")
+
+
+class InterestPart(ABC, Generic[State]):
+    """Queries of interest, and what follows from their answers.
+
+    Like an `Algorithm`, it is built from public facts and never holds ratings. `training` is the
+    state of the algorithm for ratings, of which it reads released numbers.
+
+    Attributes
+    ----------
+    steps
+        All steps, fixed in advance.
+    published_patterns
+        Purposes of the rating-pattern statistics that it publishes.
+    unseen_weight, regularization
+        Parameters with which users fold in; see `taciturn.model.interest.Interest`.
+    """
+
+    steps: tuple[Step, ...]
+    published_patterns: ClassVar[tuple[str, ...]] = ()
+    unseen_weight: ClassVar[float] = 0.5
+    regularization: ClassVar[float] = 0.01
+
+    @abstractmethod
+    def initial_state(self, seeds: Seeds) -> State:
+        """State before the first step."""
+
+    def begun(self, state: State, training: Any, released: Released) -> State:
+        """State after the first step of the algorithm for ratings, and what it released."""
+        return state
+
+    def shares(self, step: int, state: State) -> tuple[float, ...]:
+        """Budget shares of the tables of a step, within the same total as those of `steps`."""
+        raise NotImplementedError
+
+    def query(self, step: int, state: State, training: Any) -> RatingQuery:
+        """Query of a step."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def update(self, step: int, state: State, training: Any, released: Released) -> State:
+        """State after a step."""
+
+    @abstractmethod
+    def item_vectors(self, state: State) -> Rows:
+        """Interest vectors of the items."""
+
+    def user_coefficients(self, state: State) -> Rows | None:
+        """Released coefficients of the users, up to scale; None if users fold in."""
+        return None
+
+    def interest(self, scale: Scale) -> Interest:
+        """Parameters of the released interest."""
+        return Interest(
+            rating_weight=_RATING_WEIGHT / rating_scale_factor(scale),
+            unseen_weight=self.unseen_weight,
+            regularization=self.regularization,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Popularity:
+    """Noisy numbers of ratings of the items, or sums of their weights, from several tables.
+
+    Attributes
+    ----------
+    sums, precision
+        Sums of noisy numbers divided by the variance of their noise, and of these inverse
+        variances.
+    usual
+        Mean number, for the prior of a number.
+    """
+
+    sums: Vector
+    precision: Vector
+    usual: float
+
+    @classmethod
+    def unknown(cls, items: int) -> "Popularity":
+        """Popularity before anything is released."""
+        return cls(sums=np.zeros(items), precision=np.zeros(items), usual=1.0)
+
+    @classmethod
+    def of_counts(cls, counts: Vector, noise: float, believed: Vector) -> "Popularity":
+        """Popularity from a first table; `believed` are posterior means of the same numbers."""
+        first = cls.unknown(len(counts)).with_counts(counts, noise)
+        return cls(
+            sums=first.sums, precision=first.precision, usual=max(float(believed.mean()), 1e-3)
+        )
+
+    def with_counts(self, counts: Vector, noise: float | Vector) -> "Popularity":
+        """Popularity with a further noisy table of the same numbers."""
+        precision = np.broadcast_to(1 / np.square(noise), counts.shape)
+        return Popularity(
+            sums=self.sums + counts * precision,
+            precision=self.precision + precision,
+            usual=self.usual,
+        )
+
+    @property
+    def counts(self) -> Vector:
+        """Posterior mean of each number."""
+        noise = np.sqrt(1 / self.precision)
+        return np.asarray(shrunk_counts(self.sums / self.precision, noise, self.usual))
+
+
+def purpose(step: int, axis: Axis) -> str:
+    """Purpose of a table of interest; the first round has number 1."""
+    return f"interest, round {1 + step} of {INTEREST_ROUNDS}, sums by {axis.singular}"
