@@ -1,6 +1,7 @@
 """Small fits and releases."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from taciturn.release.write import checksums, write_release
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.solver import Solver
+from tests.model.helpers import with_interest
 from tests.solvers.helpers import BUDGET, random_ratings
 
 
@@ -41,3 +43,11 @@ def reseal(path: Path) -> None:
 def copy(source: Path, target: Path) -> Path:
     shutil.copytree(source, target)
     return target
+
+
+def write_with_interest(path: Path, columns: int = 4, **options: Any) -> Fit:
+    """Release with random interest vectors."""
+    trained = small_fit()
+    fit = replace(trained, model=with_interest(trained.model, columns))
+    write_release(fit, certificate(fit), path, **options)
+    return fit
