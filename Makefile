@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SANITIZE := build/sanitize
+LENSKIT := build/lenskit
 BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
 .PHONY: help demo test quick sanitize torture lint format bench docs clean
@@ -23,7 +24,7 @@ help:
 demo: $(VENV)/installed
 	$(BIN)/taciturn demo
 
-test: $(VENV)/installed $(VENV)/group-test
+test: $(VENV)/installed $(VENV)/group-test $(LENSKIT)/installed
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 quick: $(VENV)/installed $(VENV)/group-test
@@ -84,6 +85,16 @@ $(SANITIZE)/installed: $(VENV)/pip $(BUILD_INPUTS)
 	  --config-settings cmake.define.TACITURN_SANITIZE=ON
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $(SANITIZE)/packages.pth
 	mv $(SANITIZE)/packages.pth $(SANITIZE)/venv/lib/python*/site-packages
+	@touch $@
+
+# lenskit, with whose metrics a test compares ours. It requires torch, gigabytes that its metrics do not use, and an older
+# pandas. So it is installed without its dependencies, beside those that it imports and that .venv lacks. Its version is
+# fixed because the test replaces torch by an empty module.
+$(LENSKIT)/installed: $(VENV)/pip pyproject.toml
+	rm -rf $(LENSKIT)
+	$(PIP) install --target $(LENSKIT) --group lenskit
+	rm -rf $(LENSKIT)/bin
+	$(PIP) install --target $(LENSKIT) --no-deps lenskit==2025.8.1
 	@touch $@
 
 $(VENV)/group-%: $(VENV)/pip pyproject.toml
