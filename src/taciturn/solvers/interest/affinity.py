@@ -92,6 +92,8 @@ def whitened(rows: Rows, counts: Vector) -> Rows:
 
     The first coordinate varies most in the rows given.
     """
+    if rows.shape[1] == 0:
+        return rows
     shares = counts / counts.sum()
     centred = rows - shares @ rows
     covariance = (centred * shares[:, None]).T @ centred

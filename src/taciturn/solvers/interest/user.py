@@ -182,10 +182,8 @@ class UserInterest(InterestPart[UserInterestState]):
         before, rank = state.popularity, int(state.rank)
         constant = CONSTANT if rank else 1.0
         scale = _contribution_totals(before.counts, state.weights) / before.counts
-        of_table = table / WEIGHT_MAX
-        noise = noise / WEIGHT_MAX
         popularity = before.with_counts(
-            of_table[:, 0] / (constant * scale), noise / (constant * scale)
+            table[:, 0] / (constant * scale), noise / (constant * scale)
         )
         weights = contribution_weights(popularity.counts) if rank else state.weights
         after = replace(state, popularity=popularity, weights=weights)
@@ -193,7 +191,7 @@ class UserInterest(InterestPart[UserInterestState]):
             return after
         totals = scale * popularity.counts
         size = (1 - CONSTANT**2) / rank
-        sums = of_table[:, 1:]
+        sums = table[:, 1:]
         measured = Measured(
             sums=sums,
             counts=totals,
