@@ -15,6 +15,9 @@ BUDGET = taciturn.Budget.from_epsilon(2, 1e-5)
 RATINGS = random_ratings(1, users=8, items=6)
 SMALL = RATINGS.select(np.arange(len(RATINGS)) < 3)
 
+ORDER: dict[str, Any] = {"by": "rating", "popularity_weight": 1.0, "explain": True}
+"""Order of a list, for every method that makes one."""
+
 NEW = object()
 """Stands for a path at which nothing exists yet."""
 

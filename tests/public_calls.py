@@ -15,6 +15,7 @@ from tests.accounting.test_ledger import ITEMS
 from tests.public_call_values import (
     BUDGET,
     NEW,
+    ORDER,
     RATINGS,
     Calls,
     certificate,
@@ -261,7 +262,9 @@ def models(calls: Calls) -> None:
         bias=0.0,
         factors=factors,
         variances=np.ones(1 + model.factor_count),
+        interest=None,
     )
+    calls.add("FactorModel.without_interest", model.without_interest)
     profiles = model.item_profiles
     calls.add(
         "Profiles",
@@ -284,35 +287,20 @@ def models(calls: Calls) -> None:
     pairs = RATINGS.to_frame()
     for name, server in (("Recommender", recommender), ("Fit", fit())):
         calls.add(f"{name}.predict", server.predict, users=user, items=item)
-        calls.add(f"{name}.recommend", server.recommend, users=user, count=2, exclude=pairs)
-    calls.add(
-        "Recommender.standard_deviations", recommender.standard_deviations, users=user, items=item
-    )
+        recommend = server.recommend
+        calls.add(f"{name}.recommend", recommend, users=user, count=2, exclude=pairs, **ORDER)
+    pair: dict[str, Any] = {"users": user, "items": item}
+    calls.add("Recommender.standard_deviations", recommender.standard_deviations, **pair)
     calls.add("Recommender.distribution", recommender.distribution, user=user, item=item)
-    folded = recommender.fold_in({item: 3.0})
-    calls.add(
-        "Recommender.distribution_profile",
-        recommender.distribution_profile,
-        folded=folded,
-        item=item,
-    )
+    folded: dict[str, Any] = {"folded": recommender.fold_in({item: 3.0}), "item": item}
+    calls.add("Recommender.distribution_profile", recommender.distribution_profile, **folded)
     calls.add("Recommender.fold_in", recommender.fold_in, ratings={item: 3.0})
-    calls.add("Recommender.similar", recommender.similar, item=item, count=2)
-    calls.add(
-        "Recommender.predict_profile",
-        recommender.predict_profile,
-        bias=0.0,
-        factors=factors,
-        item=item,
-    )
-    calls.add(
-        "Recommender.recommend_profile",
-        recommender.recommend_profile,
-        bias=0.0,
-        factors=factors,
-        count=2,
-        exclude=[item],
-    )
+    calls.add("Recommender.similar", recommender.similar, item=item, count=2, by="rating")
+    mine: dict[str, Any] = {"bias": 0.0, "factors": factors}
+    calls.add("Recommender.predict_profile", recommender.predict_profile, **mine, item=item)
+    more = {"interest": None, "exclude": [item], "ratings": {item: 3.0}} | ORDER
+    profile = recommender.recommend_profile
+    calls.add("Recommender.recommend_profile", profile, **mine, count=2, **more)
 
 
 def data(calls: Calls) -> None:

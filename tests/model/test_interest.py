@@ -36,7 +36,7 @@ def small_model(users: int = 5, items: int = 9, factors: int = 2, columns: int =
 
 
 def objective(y: np.ndarray, vectors: np.ndarray, seen: list[int]) -> float:
-    """What folding in minimises, term by term."""
+    """Objective of folding in, term by term."""
     total = sum((1 - float(vectors[i] @ y)) ** 2 for i in seen)
     total += INTEREST.unseen_weight * sum(float(row @ y) ** 2 for row in vectors)
     weight = len(seen) + INTEREST.unseen_weight * len(vectors)

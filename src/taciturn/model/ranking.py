@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from taciturn._internal import validate
 from taciturn._internal.ids import Id, Ids, find_rows
 from taciturn._internal.interchange import is_pandas, to_pandas
 from taciturn.errors import NotPersonalised
@@ -78,6 +79,7 @@ class Ranking:
         explain: bool = False,
     ) -> Any:
         """Best items of each user: user_id, item_id, score, rank. See `Recommender.recommend`."""
+        explain = validate.flag("explain", explain)
         ids, item_ids = self.model.user_profiles.ids, self.model.item_profiles.ids
         # A user may be listed twice; exclusions apply to both.
         rows, places = np.unique(self.model.rows_of_users(users), return_inverse=True)

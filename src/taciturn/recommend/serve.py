@@ -219,7 +219,7 @@ class Recommender:
         (items,), (scores,) = self._ranking.best(model, row, count, score, known)
         items, scores = items[items >= 0], scores[items >= 0]
         reasons: list[Reason | None] = [None] * len(items)
-        if explain:
+        if validate.flag("explain", explain):
             user = score.users(model, row)
             reasons = [*self._ranking.reasons(score).of_lists(user, [(0, items)], own)]
         return [
