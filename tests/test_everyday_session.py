@@ -77,6 +77,21 @@ def test_pairs_to_exclude_come_in_any_table(
         assert set(found["item_id"]) == set(range(100, 130)) - seen(frame, 9)
 
 
+@pytest.mark.parametrize("kind", ["pandas", "ratings"])
+def test_reasons_name_items_that_the_user_rated_highly(
+    fit: taciturn.Fit, ratings: taciturn.Ratings, frame: Any, kind: str
+) -> None:
+    mine = frame[frame.user == 9]
+    liked = set(mine.loc[mine.stars >= mine.stars.median(), "movie"])
+    assert 0 < len(liked) < len(mine)
+    for server in (fit, taciturn.Recommender(fit)):
+        found = server.recommend(
+            9, 30, exclude=frame if kind == "pandas" else ratings, explain=True
+        )
+        named = {item for because in found["because"] for item in because}
+        assert named and named <= liked
+
+
 def test_a_pandas_list_holds_the_same_as_a_polars_list(fit: taciturn.Fit) -> None:
     found = fit.recommend(pd.Series([3, 4]), 3)
     assert found.to_dict("list") == fit.recommend([3, 4], 3).to_dict(as_series=False)

@@ -53,7 +53,7 @@ def check(reader: Path, arguments: list[object], expected: Listed) -> None:
 
 
 def listed(recommender: Recommender, user: object) -> Listed:
-    table = recommender.recommend([user], 10)  # type: ignore[list-item]
+    table = recommender.recommend([user], 10, by="rating")  # type: ignore[list-item]
     return [(str(item), score) for item, score in table.select("item_id", "score").iter_rows()]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
@@ -24,6 +25,10 @@ from taciturn.release.write import UsersOut
 from tests.model.helpers import INTEREST
 from tests.narrow import present
 from tests.release.helpers import copy, reseal, write_small, write_with_interest
+
+Rows = npt.NDArray[np.float64]
+
+COLUMNS = ("bias", "profile", "interest")
 
 SCHEMA = Path(bundle.__file__).parents[1] / "schemas" / "release.schema.json"
 
@@ -98,6 +103,36 @@ def test_other_readers_find_the_column_after_all_others(release: Path) -> None:
         assert np.array_equal(numbers.reshape(-1, 4), present(profiles.interests))
         frame = profiles_to_frame(profiles, f"{name[:-1]}_id")
         assert pl.read_parquet(file)["interest"].to_list() == frame["interest"].to_list()
+
+
+def read(folder: Path, axis: str) -> tuple[list[int], Rows, Rows, Rows]:
+    """Ids, biases, profiles and interest vectors of a table, in 64-bit floats."""
+    table = pq.ParquetFile(folder / f"{axis}s.parquet").read(use_threads=False)
+    ids = table[f"{axis}_id"].to_pylist()
+    rows = (np.array(table[name].to_pylist(), dtype=np.float64) for name in COLUMNS)
+    return ids, *rows
+
+
+def test_lists_follow_the_formulas_of_the_format(release: Path) -> None:
+    """As docs/reference/release-format.md states them, from the files alone."""
+    facts = document(release)["facts"]
+    weight, alpha, ridge = (facts["interest"][name] for name in asdict(INTEREST))
+    ids, biases, profiles, vectors = read(release, "item")
+    users, user_biases, user_profiles, user_vectors = read(release, "user")
+    recommender, count = Recommender(load_release(release)), len(ids)
+    table = recommender.recommend(users, count)
+    found = {(user, item): score for user, item, score, _ in table.iter_rows()}
+    for row, user in enumerate(users):
+        scores = vectors @ user_vectors[row] + weight * (biases + profiles @ user_profiles[row])
+        scores += weight * (facts["mean"] + user_biases[row])
+        assert [found[user, item] for item in ids] == pytest.approx(scores, abs=1e-4)
+    seen = [0, 3]
+    total = ridge * (len(seen) + alpha * count)
+    system = vectors[seen].T @ vectors[seen] + alpha * vectors.T @ vectors + total * np.eye(4)
+    y = np.linalg.solve(system, vectors[seen].sum(axis=0))
+    y /= (vectors @ y).std()
+    mine = recommender.fold_in({ids[row]: 4.0 for row in seen})
+    assert present(mine.interest) == pytest.approx(y, rel=1e-4)
 
 
 GOOD = asdict(INTEREST) | {"columns": 4}
