@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from taciturn.solvers.input_perturbation import InputPerturbationSolver
     from taciturn.solvers.non_private import NonPrivateSolver
     from taciturn.solvers.paper import PaperSolver
+    from taciturn.solvers.popularity import NonPrivatePopularitySolver, PopularitySolver
     from taciturn.solvers.solver import Solver
     from taciturn.training.outputs import Outputs
     from taciturn.training.train import Trained, save, train
@@ -85,12 +86,14 @@ _HOME = {
     "Noise": "taciturn.accounting.events",
     "NonPrivateBiasSolver": "taciturn.solvers.bias",
     "NonPrivateGradientSolver": "taciturn.solvers.gradient",
+    "NonPrivatePopularitySolver": "taciturn.solvers.popularity",
     "NonPrivateSolver": "taciturn.solvers.non_private",
     "NotPersonalised": "taciturn.errors",
     "Outputs": "taciturn.training.outputs",
     "PaperSolver": "taciturn.solvers.paper",
     "PatternRelease": "taciturn.accounting.events",
     "Plan": "taciturn.evaluate.plan",
+    "PopularitySolver": "taciturn.solvers.popularity",
     "Profiles": "taciturn.model.profiles",
     "PublicInput": "taciturn.accounting.public_inputs",
     "PublicRatings": "taciturn.data.ratings",
@@ -155,12 +158,14 @@ __all__ = [
     "Noise",
     "NonPrivateBiasSolver",
     "NonPrivateGradientSolver",
+    "NonPrivatePopularitySolver",
     "NonPrivateSolver",
     "NotPersonalised",
     "Outputs",
     "PaperSolver",
     "PatternRelease",
     "Plan",
+    "PopularitySolver",
     "Profiles",
     "PublicInput",
     "PublicRatings",

@@ -8,7 +8,10 @@ from taciturn.audit.cases import EPSILON, PAPER_EPSILON, Case, audited_solver, w
 
 SOUND = ("als", "gradient", "bias", "input-perturbation")
 
-PRIVATE_PATTERN = ("als:rating", "als:user", "bias:rating", "bias:user")
+PRIVATE_PATTERN = (
+    *("als:rating", "als:user", "bias:rating", "bias:user"),
+    *("popularity:rating", "popularity:user"),
+)
 """Sound solvers under units that protect the rating pattern, as solver:unit."""
 
 QUICK: dict[str, dict[str, Any]] = {

@@ -122,6 +122,11 @@ def test_an_audit_finds_no_fault(unit: Unit) -> None:
     assert all(each.passed for each in findings), findings
 
 
+def test_an_audit_where_counts_are_public_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="nothing that unit value protects"):
+        case("popularity")
+
+
 def test_a_second_release_that_is_not_charged_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Planted bug: the counts are released twice, each time with the whole budget."""
     original = NoisyCounts.__init__

@@ -15,7 +15,7 @@ from taciturn.audit.neighbours import id_index, popular_items, telling_rater
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
-from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.catalog import CATALOG, is_free, make_solver
 from taciturn.solvers.contract import Algorithm, PublicFacts, Seeds, Session
 from taciturn.solvers.solver import DELTA, Solver
 
@@ -79,6 +79,11 @@ def audited_solver(name: str, *, is_small: bool = True, **options: Any) -> Solve
     solver: Solver = make_solver(name, **options)
     if not solver.is_private:
         raise InvalidParameter(f"{name} makes no privacy claim, so there is no claim to audit")
+    if is_free(name, unit):
+        raise InvalidParameter(
+            f"{name} releases nothing that unit {unit} protects, so there is no claim to audit; "
+            "choose another unit"
+        )
     return solver
 
 

@@ -52,8 +52,8 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME,…",
-            help="Solvers, as for taciturn train; the first is the baseline. Default: "
-            "{compared_solvers}.",
+            help="Solvers, as for taciturn train; the first that predicts ratings is the baseline. "
+            "popularity and non-private-popularity are always added. Default: {compared_solvers}.",
         ),
     ] = None,
     units: Annotated[
@@ -104,9 +104,9 @@ def compare(
     threads: Threads = None,
     json: Json = False,
 ) -> None:
-    """Train several solvers at several budgets and compare their errors on held-out ratings.
+    """Train several solvers at several budgets and compare their held-out errors and their lists.
 
-    All solvers use the same splits. The errors are exact functions of private data, so they are
+    All solvers use the same splits. The results are exact functions of private data, so they are
     owner-only, and no guarantee covers using them to choose a solver.
     """
     from taciturn._internal import validate

@@ -9,7 +9,7 @@ from taciturn.accounting.budget import Budget
 from taciturn.accounting.public_inputs import InputKind
 from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
 from taciturn.errors import InvalidParameter
-from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.catalog import CATALOG, is_free, make_solver
 from taciturn.solvers.contract import Session
 
 DEFAULT = ("als", "gradient", "bias", "input-perturbation", "paper", "non-private")
@@ -195,7 +195,7 @@ class Plan:
         ]
 
     def _epsilons_of(self, name: str, unit: Unit | None) -> list[float | None]:
-        if name == PUBLIC or (unit is not None and _is_free(name, unit)):
+        if name == PUBLIC or (unit is not None and is_free(name, unit)):
             return [0.0]
         return [*sorted(self.epsilons)] if unit else [None]
 
@@ -203,12 +203,6 @@ class Plan:
 def predicts_ratings(name: str) -> bool:
     """Whether a solver, or the row of the public ratings, predicts ratings or only ranks."""
     return name not in CATALOG or CATALOG[name].predicts_ratings
-
-
-def _is_free(name: str, unit: Unit) -> bool:
-    """Whether a solver releases nothing that a unit protects, so that no budget affects it."""
-    shape = CATALOG[name].ledgers[unit]
-    return shape is not None and not shape.phases
 
 
 @dataclass(frozen=True, kw_only=True)

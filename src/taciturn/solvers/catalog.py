@@ -284,6 +284,12 @@ def solvers_of_all_units() -> list[str]:
     ]
 
 
+def is_free(name: str, unit: Unit) -> bool:
+    """Whether a solver releases nothing that a unit protects, so that it costs no budget."""
+    shape = CATALOG[name].ledgers[unit]
+    return shape is not None and not shape.phases
+
+
 def check_configuration(name: object, settings: Mapping[str, Any]) -> Entry:
     """Entry of a solver; raises unless it is in the catalog and has these settings."""
     entry = CATALOG.get(name) if isinstance(name, str) else None
