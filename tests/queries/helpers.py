@@ -40,7 +40,13 @@ def pass_view(ratings: Ratings, grid: ValueGrid) -> ValueView:
 
 def values_of(ratings: Ratings, view: ValueView, steps: Steps) -> GridValues:
     """Given steps instead of the ratings, in the order of a view."""
-    return GridValues(view=view, pattern=ratings.pattern.along(view.axis), steps=steps)
+    pattern = ratings.pattern
+    return GridValues(
+        view=view,
+        pattern=pattern.along(view.axis),
+        steps=steps,
+        transposed=pattern.along(view.axis.other),
+    )
 
 
 def constant_values(ratings: Ratings, view: ValueView, step: int) -> GridValues:

@@ -24,6 +24,10 @@ clipped about predictions, which must be roughly right first."""
 _MARGIN = 1.12
 """Minimum ratio of expected data weights from which whole users are bounded under `rating`."""
 
+_SHARE, _SHARE_BY_MU = 0.04, 0.04
+"""Budget share of interest without any budget, and its growth up to μ = 1. The less noise there is,
+the less the error of ratings depends on their budget."""
+
 _USUAL_RATINGS = 50
 """Number of ratings of a user that is assumed where it is not known."""
 
@@ -31,6 +35,11 @@ _USUAL_RATINGS = 50
 def has_factors_by_size(facts: PublicFacts, budget: Budget) -> bool:
     """Whether `als` under `value` uses factors, from the public rating pattern."""
     return facts.pattern.entries >= _value_size(facts, budget)
+
+
+def interest_share(unit: Unit, budget: Budget) -> float:
+    """Budget share of interest: none under `value`, where the rating pattern is public."""
+    return 0.0 if unit is Unit.VALUE else _SHARE + _SHARE_BY_MU * min(1.0, budget.mu)
 
 
 def bounds_whole_users(facts: PublicFacts, budget: Budget) -> bool:

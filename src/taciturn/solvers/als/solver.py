@@ -15,7 +15,7 @@ from taciturn.errors import InvalidParameter
 from taciturn.solvers.als.fold_in import RANGE_MAX, FoldInAlgorithm, UserPrior
 from taciturn.solvers.als.layout import Layout
 from taciturn.solvers.als.rating import RANKS, RANKS_FOLD_IN, RatingAlgorithm
-from taciturn.solvers.als.size import bounds_whole_users, has_factors_by_size
+from taciturn.solvers.als.size import bounds_whole_users, has_factors_by_size, interest_share
 from taciturn.solvers.als.user import UserAlgorithm
 from taciturn.solvers.als.value import ROUNDS, ValueAlgorithm
 from taciturn.solvers.bias import BiasAlgorithm
@@ -32,11 +32,6 @@ FACTORS_MAX = 128
 
 ITERATIONS_MAX = {Unit.VALUE: 64, Unit.RATING: 1024, Unit.USER: 1024}
 """Maximum number of iterations; smaller under `value`, where each takes far longer."""
-
-
-INTEREST_SHARES = {Unit.VALUE: 0.0, Unit.RATING: 0.08, Unit.USER: 0.08}
-"""Budget share of interest. It costs ratings a part of their accuracy, and less than 0.002 of RMSE
-on scales of five stars (docs/decisions/0024-interest.md)."""
 
 
 class Serve(StrEnum):
@@ -156,7 +151,7 @@ class AlsSolver(Solver):
             raise InvalidParameter(
                 f"{option('uncertainty', True)} needs a scale no wider than {RANGE_MAX:,.0f}"
             )
-        share = INTEREST_SHARES[Unit(self.unit)] if self.learns_interest else 0.0
+        share = interest_share(Unit(self.unit), budget) if self.learns_interest else 0.0
         # What interest spends is missing for ratings.
         left = Budget.from_mu(budget.mu * math.sqrt(1 - share), budget.delta) if share else budget
         inner: Algorithm[Any]
