@@ -90,7 +90,7 @@ VARYING = (
     (re.compile(r"^release: .*$", re.MULTILINE), "release: FOLDER"),
     (re.compile(r" +\d+\.\d s  owner-only"), "TIME s  owner-only"),
     (re.compile(r"^  factors +\d+$", re.MULTILINE), "  factors COUNT"),
-    (re.compile(r"\b\d\.\d{3}\b"), "SCORE"),
+    (re.compile(r" +\d+\.\d{3}\b"), "  SCORE"),
     (re.compile(r"\b(crime|poetry)-\d+"), r"\1-BOOK"),
     (re.compile(f"  +({'|'.join([*PARTS, REMAINING])}|similar to .*)$", re.M), "  REASON"),
 )

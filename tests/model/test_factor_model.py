@@ -85,9 +85,9 @@ def test_a_fit_a_release_and_a_recommender_predict_alike(solver: str, tmp_path: 
     assert np.array_equal(recommender.predict(*ids), predicted)
     expected = [plain(fit.model, user, item) for user, item in zip(users, items, strict=True)]
     assert np.allclose(predicted, np.clip(expected, 1, 5), atol=1e-5)
-    # Lists have the scores before clipping.
-    with nullcontext() if model.is_personalised else pytest.warns(NotPersonalised):
-        best = recommender.recommend(model.user_profiles.ids, len(model.item_profiles))
+    # Lists by rating have the scores before clipping.
+    with nullcontext() if model.factor_count else pytest.warns(NotPersonalised):
+        best = recommender.recommend(model.user_profiles.ids, len(model.item_profiles), by="rating")
     scores = dict(zip(zip(*(each.to_list() for each in ids), strict=True), expected, strict=True))
     for user, item, score in best.select("user_id", "item_id", "score").iter_rows():
         assert score == pytest.approx(scores[user, item], abs=1e-5)

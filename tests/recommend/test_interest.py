@@ -24,7 +24,7 @@ MODEL = with_interest(factor_model(users=20, items=60))
 
 
 def scores(model: FactorModel, by: By, popularity_weight: float = 1.0) -> npt.NDArray[np.float64]:
-    """Score of every pair, term by term."""
+    """Score of every pair, term by term; by interest, less the user's mean over the items."""
     users, items = model.user_profiles, model.item_profiles
     ratings = np.array(
         [
@@ -38,7 +38,9 @@ def scores(model: FactorModel, by: By, popularity_weight: float = 1.0) -> npt.ND
     mine = present(users.interests).astype(np.float64)
     mine[:, 0] *= popularity_weight
     found: npt.NDArray[np.float64] = mine @ present(items.interests).T.astype(np.float64)
-    return found + INTEREST.rating_weight * ratings
+    found += INTEREST.rating_weight * ratings
+    found -= found.mean(axis=1, keepdims=True)
+    return found
 
 
 def assert_lists(found: pl.DataFrame, expected: npt.NDArray[np.float64], count: int) -> None:

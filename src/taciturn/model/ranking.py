@@ -124,16 +124,23 @@ class Ranking:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
         """Item rows and scores of the best items of some user rows; see `ItemIndex.best`.
 
-        `model` has the items of this ranking, and may have other users.
+        `model` has the items of this ranking, and may have other users. Scores by rating are
+        predicted ratings, not clipped. Scores by interest are those above an average item's:
+        interest has no unit and no zero.
         """
-        items, scores = self._order(score).index.best(
-            score.users(model, rows),
+        order, users = self._order(score), score.users(model, rows)
+        items, scores = order.index.best(
+            users,
             count,
             starts=known.starts,
             columns=known.columns,
             threads=self.threads,
         )
-        scores += score.offsets(model, rows)[:, None]
+        if score.by is By.RATING:
+            offsets = score.offsets(model, rows)
+        else:
+            offsets = -(order.average[0] + users.astype(np.float64) @ order.average[1:])
+        scores += offsets[:, None]
         return items, scores
 
     def _known(self, users: pl.Series, exclude: Any, *, has_values: bool) -> KnownItems:

@@ -31,7 +31,8 @@ class Recommender:
     """Serves a release, with its own item profiles or third-party ones.
 
     Lists are in the order of interest and predicted rating together, or of the predicted rating
-    alone if the model has no interest; their scores are not clipped to the scale. All of this is
+    alone if the model has no interest. Scores by interest have no unit, and an average item has 0;
+    scores by rating are predicted ratings that are not clipped to the scale. All of this is
     post-processing of a release and costs no privacy. Unknown users and items are refused by name;
     users and items without ratings are scored by their biases. A release without factors ranks
     items the same for every user: its first list comes with a `NotPersonalised` warning.
