@@ -13,6 +13,7 @@ from taciturn.evaluate.metrics import accuracy, rmse
 from taciturn.mechanisms.noise import InsecureTestNoise
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
+from tests.narrow import present
 
 
 def error(name: str, split: Split, epsilon: float | None = None, **options: Any) -> float:
