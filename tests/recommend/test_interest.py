@@ -255,6 +255,16 @@ def test_known_ratings_give_reasons_in_any_table(kind: str) -> None:
     assert [*plain["item_id"]] == [*found["item_id"]] and "reason" not in plain.columns
 
 
+@pytest.mark.parametrize("values", [["good", "bad"], [None, None], [[5], [1]], [True, False]])
+def test_ratings_that_are_not_numbers_count_as_unknown(values: list[Any]) -> None:
+    ids = MODEL.item_profiles.ids
+    seen = pl.DataFrame({"user": [10, 10], "item": [*ids[:2]], "rating": values})
+    recommender = Recommender(MODEL)
+    found = recommender.recommend(10, 20, exclude=seen, explain=True)
+    assert found.equals(recommender.recommend(10, 20, exclude=seen.drop("rating"), explain=True))
+    assert {item for because in found["because"] for item in because} == {*ids[:2]}
+
+
 def test_reasons_for_a_folded_in_user_name_what_the_user_liked() -> None:
     ids = MODEL.item_profiles.ids
     own: dict[int | str, float] = {ids[0]: 5.0, ids[3]: 4.0, ids[5]: 1.0}

@@ -23,12 +23,12 @@ def compared_by(model: FactorModel, by: By | str | None = None) -> By:
         return by
     if has_factors(model, By.RATING):
         raise InvalidParameter(
-            "these items have no interest factors to compare; leave the option out, or pass "
+            f"these items have no interest factors to compare; leave {option('by')} out, or pass "
             f"{option('by', 'rating')}"
         )
     if by is By.RATING and has_factors(model, By.INTEREST):
         raise InvalidParameter(
-            "these items have no rating factors to compare; leave the option out, or pass "
+            f"these items have no rating factors to compare; leave {option('by')} out, or pass "
             f"{option('by', 'interest')}"
         )
     raise InvalidParameter(
