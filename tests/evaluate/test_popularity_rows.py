@@ -14,10 +14,12 @@ from taciturn.data.splits import random_split
 from taciturn.evaluate.compare import METRICS, Comparison, run_comparison
 from taciturn.evaluate.compare_plot import draw_comparison
 from taciturn.evaluate.compare_report import LISTS_TITLE, as_text, write_comparison
+from taciturn.evaluate.cross_validation import cross_validate
 from taciturn.evaluate.plan import Cell, Plan
+from taciturn.solvers.popularity import PopularitySolver
 from tests.conftest import Command
 from tests.narrow import present
-from tests.solvers.helpers import random_ratings
+from tests.solvers.helpers import BUDGET, random_ratings
 
 RATINGS = random_ratings(3, users=60, items=30, density=0.4)
 UNITS = (Unit.VALUE, Unit.USER)
@@ -115,6 +117,13 @@ def test_the_plot_shows_popularity_beside_lists_only(comparison: Comparison) -> 
     ]
     assert shown[0] == {"bias", "non-private-bias (not private)"}
     assert shown[1] - shown[0] == {"popularity", "non-private-popularity (not private)"}
+
+
+def test_cross_validation_of_popularity_measures_lists_alone() -> None:
+    found = cross_validate(RATINGS, PopularitySolver(), BUDGET, folds=2)
+    assert found.mean("rmse") is None and "RMSE" not in repr(found)
+    assert present(found.mean("ndcg")) > 0 and "NDCG@10" in repr(found)
+    assert found.to_frame()["rmse"].to_list() == [None, None]
 
 
 def test_text_tables_fit_a_terminal_of_120_columns(comparison: Comparison) -> None:
