@@ -357,8 +357,23 @@ def prior_means(rows: Rows, counts: Vector, features: Rows | None = None) -> Row
 
 def shrunk_counts(counts: Vector, noise: float | Vector, usual: float) -> Vector:
     """Posterior mean of each count under an exponential prior with this mean."""
-    shifted = counts - noise**2 / usual
-    ratio = shifted / noise
-    tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))
+    shifted, tail = _truncated(counts, noise, usual)
     worth: Vector = np.maximum(shifted + noise * tail, 1e-3)
     return worth
+
+
+def count_variances(counts: Vector, noise: float | Vector, usual: float) -> Vector:
+    """Posterior variance of each count under an exponential prior with this mean."""
+    shifted, tail = _truncated(counts, noise, usual)
+    share = 1 - tail * (tail + shifted / noise)
+    # Far in the tail, where both terms nearly cancel, the variance is that of the prior.
+    found: Vector = np.maximum(np.square(noise) * share, 0.0)
+    return np.minimum(found, usual**2)
+
+
+def _truncated(counts: Vector, noise: float | Vector, usual: float) -> tuple[Vector, Vector]:
+    """Mean of the posterior before it is truncated at 0, and its hazard there in standard units."""
+    shifted = counts - np.square(noise) / usual
+    ratio = shifted / noise
+    tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))
+    return shifted, tail

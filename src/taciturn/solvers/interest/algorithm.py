@@ -121,7 +121,7 @@ class WithInterest(Algorithm[CombinedState]):
         if users is not None and coefficients is not None:
             scaled = InterestItems.of(vectors).scaled(coefficients)
             users = replace(users, interests=scaled)
-        interest: Interest = self._part.interest(model.scale)
+        interest: Interest = self._part.interest(model.scale, state.interest)
         return replace(model, items=items, users=users, interest=interest)
 
     def owner_only(self, state: CombinedState, ratings: Ratings) -> OwnerOnly:

@@ -12,7 +12,13 @@ from taciturn.model.interest import Interest
 from taciturn.queries.executor import RatingQuery
 from taciturn.scale import Scale
 from taciturn.solvers.contract import Seeds, Step
-from taciturn.solvers.descent import Rows, Vector, rating_scale_factor, shrunk_counts
+from taciturn.solvers.descent import (
+    Rows,
+    Vector,
+    count_variances,
+    rating_scale_factor,
+    shrunk_counts,
+)
 from taciturn.solvers.entry import INTEREST_ROUNDS
 
 RANKS = (2, 3, 4, 6, 8, 12, 16, 24)
@@ -24,8 +30,16 @@ CONSTANT = 0.3
 LEFT_OVER = 2.0**-20
 """Budget share of a table that is not needed, as a fraction of the share of interest."""
 
-_RATING_WEIGHT = 0.8
-"""Weight of a predicted rating, on a scale of width 4, beside interest of standard deviation 1."""
+_RATING_WEIGHT, _RATING_WEIGHT_MAX = 0.8, 60.0
+"""Weight of a predicted rating, on a scale of width 4, beside interest of standard deviation 1; and
+its maximum."""
+
+_DOUBT_POWER = 3
+"""Power of the reliability of popularity by which the weight of ratings is divided.
+
+Where popularity is mostly noise, predicted ratings order items better, because they are shrunk where
+items have few ratings.
+"""
 
 State = TypeVar("State")
 
@@ -79,10 +93,15 @@ class InterestPart(ABC, Generic[State]):
         """Released coefficients of the users, up to scale; None if users fold in."""
         return None
 
-    def interest(self, scale: Scale) -> Interest:
+    def reliability(self, state: State) -> float:
+        """Share of the variance of popularity over the items that is not noise, above 0."""
+        return 1.0
+
+    def interest(self, scale: Scale, state: State) -> Interest:
         """Parameters of the released interest."""
+        weight = _RATING_WEIGHT / self.reliability(state) ** _DOUBT_POWER
         return Interest(
-            rating_weight=_RATING_WEIGHT / rating_scale_factor(scale),
+            rating_weight=min(weight, _RATING_WEIGHT_MAX) / rating_scale_factor(scale),
             unseen_weight=self.unseen_weight,
             regularization=self.regularization,
         )
@@ -132,6 +151,14 @@ class Popularity:
         """Posterior mean of each number."""
         noise = np.sqrt(1 / self.precision)
         return np.asarray(shrunk_counts(self.sums / self.precision, noise, self.usual))
+
+    @property
+    def reliability(self) -> float:
+        """Variance of the posterior means over the items, as a share of that of the numbers."""
+        noise = np.sqrt(1 / self.precision)
+        known = float(np.var(self.counts))
+        unknown = count_variances(self.sums / self.precision, noise, self.usual)
+        return max(known / (known + float(unknown.mean())), 1e-3)
 
 
 def purpose(step: int, axis: Axis) -> str:

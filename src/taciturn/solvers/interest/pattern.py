@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from taciturn.mechanisms.query import Released
+from taciturn.model.interest import Interest
 from taciturn.solvers.contract import PostProcess, PublicFacts, Seeds
 from taciturn.solvers.descent import Rows
 from taciturn.solvers.entry import PATTERN_INTEREST
@@ -56,7 +57,11 @@ class PatternInterest(InterestPart[PatternInterestState]):
         self._pattern, self._threads = facts.pattern, threads
         effort = 0.4 if facts.pattern.entries else 0.0
         self.steps = (PostProcess(effort=effort),) * ROUNDS
-        self._parameters = self.interest(facts.scale)
+        self._parameters = Interest(
+            rating_weight=1.0,
+            unseen_weight=self.unseen_weight,
+            regularization=self.regularization,
+        )
 
     def initial_state(self, seeds: Seeds) -> PatternInterestState:
         """Popularity, and random factors."""

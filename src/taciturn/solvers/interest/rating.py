@@ -177,6 +177,10 @@ class RatingInterest(InterestPart[RatingInterestState]):
             return replace(state, items=found)
         return replace(state, users=whitened(found, own))
 
+    def reliability(self, state: RatingInterestState) -> float:
+        """Share of the variance of popularity over the items that is not noise."""
+        return state.popularity.reliability
+
     def item_vectors(self, state: RatingInterestState) -> Rows:
         """Interest vectors of the items."""
         return item_vectors(state.popularity.counts, state.items)

@@ -203,6 +203,10 @@ class UserInterest(InterestPart[UserInterestState]):
         )
         return replace(after, items=measured.posterior())
 
+    def reliability(self, state: UserInterestState) -> float:
+        """Share of the variance of popularity over the items that is not noise."""
+        return state.popularity.reliability
+
     def item_vectors(self, state: UserInterestState) -> Rows:
         """Interest vectors of the items."""
         return item_vectors(state.popularity.counts, state.items)
