@@ -128,7 +128,7 @@ def test_similar_says_what_it_compared(
     expected = Recommender(load_release(release)).similar(100, by=by)
     assert document["by"] == by and ids(document) == [each.item_id for each in expected]
     assert set(document["items"][0]) == {"item_id", "score", "rank"}
-    assert taciturn(*command).stderr == f"note: compared by {by} factors\n"
+    assert taciturn(*command).stdout.startswith(f"compared by {by} factors:\n  1.  ")
 
 
 def test_predictions_do_not_depend_on_interest(taciturn: Command, tmp_path: Path) -> None:

@@ -286,7 +286,7 @@ def similar(
     if found.id is not None and service.has_titles:
         head["title"] = service.title(found.id)
     if not json:
-        note(f"compared by {found.by} factors")
+        say(f"compared by {found.by} factors:")
     _show(head, found, service, json)
 
 

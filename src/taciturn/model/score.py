@@ -56,7 +56,7 @@ class Score:
         if not has_interest and (by is By.INTEREST or weight != 1):
             raise InvalidParameter(
                 f"this model has no interest, so its lists are {option('by', 'rating')}; train "
-                "without --no-interest to add it"
+                f"without {option('interest', False)} to add it"
             )
         if by is By.RATING and weight != 1:
             raise InvalidParameter(
