@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pytest
 
@@ -15,6 +16,7 @@ from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from taciturn.queries import error_pass, features, weighted_sums
 from taciturn.solvers.catalog import CATALOG, make_solver
+from taciturn.solvers.contract import Fit
 from taciturn.solvers.solver import Solver
 
 BUDGET = Budget.from_epsilon(10, 1e-5)
@@ -102,3 +104,16 @@ def portable_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             patch.setattr(module, "_core", Portable())
         patch.setattr(_core, "Ziggurat", Ziggurat)
         yield
+
+
+def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
+    """Every number of a fit, private ones included."""
+    model = fit.model
+    every = [model.users, model.items, fit.private_users, fit.private_items]
+    profiles = [each for each in every if each is not None]
+    arrays = [array for each in profiles for array in (each.biases, each.factors, each.interests)]
+    return [np.array(model.mean), *(array for array in arrays if array is not None)]
+
+
+def same(one: Fit, two: Fit) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(numbers(one), numbers(two), strict=True))

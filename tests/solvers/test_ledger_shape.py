@@ -11,6 +11,7 @@ from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument
 from taciturn.solvers.catalog import check_solver
 from taciturn.solvers.contract import Fit
+from taciturn.solvers.entry import PATTERN_INTEREST
 from tests.narrow import gaussian_events
 from tests.solvers.helpers import BUDGET, SOLVERS, random_ratings, small_solver
 
@@ -89,10 +90,13 @@ def test_pattern_features_are_published_once_and_only_by_als() -> None:
     )
     als, gradient = fit("als"), fit("gradient")
     events = list(als.ledger.events)
-    assert events[-1] == pattern
+    interest = replace(pattern, purpose=PATTERN_INTEREST)
+    assert events[-2:] == [pattern, interest]
     for whole, changed, settings in (
         (als, [*events, pattern], {}),
+        (als, [*events, interest], {}),
         (als, events, {"pattern_features": False}),
+        (als, events, {"interest": False}),
         (gradient, [*gradient.ledger.events, pattern], {}),
     ):
         with pytest.raises(InvalidDocument):

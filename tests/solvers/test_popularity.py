@@ -23,8 +23,8 @@ from taciturn.solvers.entry import POPULARITY
 from taciturn.solvers.popularity import NoisyCounts, PublicCounts
 from tests.audit.helpers import case
 from tests.narrow import present
-from tests.solvers.contract import GENEROUS, ProvenContract, SolverContract, same
-from tests.solvers.helpers import BUDGET, random_ratings
+from tests.solvers.contract import GENEROUS, ProvenContract, SolverContract
+from tests.solvers.helpers import BUDGET, random_ratings, same
 
 PRIVATE = [Unit.RATING, Unit.USER]
 

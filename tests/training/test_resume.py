@@ -17,8 +17,7 @@ from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.training.outputs import run_folder
 from tests.failures import fail_link
 from tests.narrow import present
-from tests.solvers.contract import same
-from tests.solvers.helpers import BUDGET, replaced, small_solver
+from tests.solvers.helpers import BUDGET, replaced, same, small_solver
 from tests.training.helpers import RATINGS, go, stop_at
 
 

@@ -18,8 +18,8 @@ from taciturn.queries.prediction_errors import Shape
 from taciturn.queries.values import GridValues, ValueView
 from taciturn.queries.weighted_sums import grid_sums
 
-GRID = FeatureGrid()
-"""Grid of the features."""
+GRID = FeatureGrid(bits=24)
+"""Grid of the features: as fine as possible, because the noise of a release needs enough steps."""
 
 
 class PatternSums:

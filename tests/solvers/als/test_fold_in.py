@@ -48,6 +48,8 @@ class TestFoldInUnderRating(ProvenContract):
     small: ClassVar = {"factors": 2, "iterations": 4, "serve": "fold-in"}
     unit = Unit.RATING
     fixed_sensitivities = False
+    moves_shares = True
+    further_proofs = ("interest.md#claim",)
 
 
 class TestFoldInUnderValue(ValueContract):
@@ -154,7 +156,8 @@ def test_exact_profiles_do_not_reach_the_model(unit: Unit, monkeypatch: Patch) -
 def test_coordinates_of_the_prior_keep_predictions() -> None:
     """A user m + A z predicts in the old coordinates what z predicts in the new ones."""
     ratings, random = random_ratings(5), np.random.default_rng(2)
-    model = AlsSolver(unit=Unit.RATING, factors=3, iterations=2).fit(ratings, BUDGET).model
+    solver = AlsSolver(unit=Unit.RATING, factors=3, iterations=2, interest=False)
+    model = solver.fit(ratings, BUDGET).model
     root = random.normal(size=(3, 3))
     prior = UserPrior(
         residual_variance=0.5,
@@ -282,7 +285,7 @@ def exact_users(patch: Patch) -> None:
 
 def change_in_bounds(ratings: Ratings, place: int, items: Any) -> float:
     """Change of the rows of items, in multiples of the bound, if one rating is removed."""
-    solver = AlsSolver(unit=Unit.RATING, factors=items.shape[1] - 1, iterations=2)
+    solver = AlsSolver(unit=Unit.RATING, factors=items.shape[1] - 1, iterations=2, interest=False)
     algorithm = solver.algorithm(PublicFacts.of(ratings, Unit.RATING), BUDGET)
     state = replace(algorithm.initial_state(Seeds()), items=items)
     tables = []

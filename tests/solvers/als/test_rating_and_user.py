@@ -47,6 +47,8 @@ class TestAlsUnderRating(LearnsCheckerboard, ProvenContract):
     small: ClassVar = {"factors": 2, "iterations": 4}
     unit = Unit.RATING
     fixed_sensitivities = False
+    moves_shares = True
+    further_proofs = ("interest.md#claim",)
 
 
 class TestAlsUnderUser(ProvenContract):
@@ -54,6 +56,7 @@ class TestAlsUnderUser(ProvenContract):
     small: ClassVar = {"factors": 2, "iterations": 4}
     unit = Unit.USER
     fixed_sensitivities = False
+    further_proofs = ("interest.md#whole-users",)
 
 
 SOLVERS: list[Any] = [

@@ -38,7 +38,8 @@ def fitted(name: str, ratings: Ratings, unit: str, budget: Budget = ONE, **optio
 
 @pytest.mark.parametrize("unit", ["value", "rating", "user"])
 def test_small_data_are_trained_as_by_bias(unit: str) -> None:
-    als, bias = (fitted(name, SMALL, unit).owner_model for name in ("als", "bias"))
+    als = fitted("als", SMALL, unit, interest=False).owner_model
+    bias = fitted("bias", SMALL, unit).owner_model
     rows = np.zeros(20, dtype=np.int32), np.arange(20, dtype=np.int32)
     assert als.factor_count == 0
     # Under `user`, `als` plans for factors, which costs a little more of the sampler's charge.
@@ -63,7 +64,7 @@ def test_the_certificate_of_biases_alone_is_accepted(tmp_path: Path) -> None:
 
 def test_factors_under_a_certificate_of_biases_are_refused(tmp_path: Path) -> None:
     """Factors that no event of the ledger accounts for."""
-    fit = make_solver("als", unit="value").fit(SMALL, ONE)
+    fit = make_solver("als", unit="value", interest=False).fit(SMALL, ONE)
     users, items = (
         Profiles.from_rows(each.ids, np.ones((len(each.ids), 3)))
         for each in (fit.model.user_profiles, fit.model.item_profiles)

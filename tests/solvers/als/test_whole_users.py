@@ -128,15 +128,19 @@ def test_whole_users_are_bounded_where_many_share_few_items(
 ) -> None:
     budget = Budget.from_epsilon(epsilon, 1e-5)
     assert bounds_whole_users(facts(users, items), budget) is expected
-    algorithm = AlsSolver(unit="rating", serve="fold-in").algorithm(facts(users, items), budget)
-    assert isinstance(algorithm, UserAlgorithm) is expected
+
+    def algorithm(**settings: Any) -> Any:
+        solver = AlsSolver(unit="rating", interest=False, **settings)
+        return solver.algorithm(facts(users, items), budget)
+
+    assert isinstance(algorithm(serve="fold-in"), UserAlgorithm) is expected
     others: list[dict[str, Any]] = [
         {},
         {"serve": "fold-in", "factors": 4},
         {"serve": "fold-in", "iterations": 9},
     ]
     for settings in others:
-        other = AlsSolver(unit="rating", **settings).algorithm(facts(users, items), budget)
+        other = algorithm(**settings)
         assert not isinstance(other, UserAlgorithm)
         assert isinstance(other, RatingAlgorithm) is ("serve" not in settings)
 

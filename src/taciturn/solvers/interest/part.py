@@ -27,7 +27,7 @@ RANKS = (2, 3, 4, 6, 8, 12, 16, 24)
 CONSTANT = 0.3
 """Constant feature beside factors, by which each table also counts the ratings of an item."""
 
-LEFT_OVER = 2.0**-20
+LEFT_OVER = 2.0**-10
 """Budget share of a table that is not needed, as a fraction of the share of interest."""
 
 _RATING_WEIGHT, _RATING_WEIGHT_MAX = 0.8, 60.0
@@ -37,8 +37,8 @@ its maximum."""
 _DOUBT_POWER = 3
 """Power of the reliability of popularity by which the weight of ratings is divided.
 
-Where popularity is mostly noise, predicted ratings order items better, because they are shrunk where
-items have few ratings.
+Where popularity is mostly noise, predicted ratings order items better, because they are shrunk
+where items have few ratings.
 """
 
 State = TypeVar("State")

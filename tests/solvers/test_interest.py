@@ -1,0 +1,369 @@
+"""Interest beside ratings: what is learnt, what is charged, and what a release may hold."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from taciturn.accounting.budget import Budget
+from taciturn.accounting.certificate import Certificate
+from taciturn.accounting.events import PatternRelease
+from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.units import Unit
+from taciturn.audit.cases import Case, Pair
+from taciturn.audit.checks import check_runs
+from taciturn.data import load
+from taciturn.data.ratings import Ratings
+from taciturn.data.splits import random_split
+from taciturn.errors import BudgetExceeded, InvalidDocument, InvalidParameter
+from taciturn.evaluate.matching import match
+from taciturn.evaluate.ranking import rank
+from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.model.interest import Interest, InterestItems
+from taciturn.queries import pattern_sums
+from taciturn.release.read import load_release
+from taciturn.release.verify import verify_release
+from taciturn.release.write import UsersOut, write_release
+from taciturn.solvers.als.rating import RatingAlgorithm
+from taciturn.solvers.als.size import interest_share
+from taciturn.solvers.als.solver import AlsSolver
+from taciturn.solvers.catalog import check_solver, make_solver
+from taciturn.solvers.contract import Fit, PublicFacts, QueryStep, Session
+from taciturn.solvers.entry import PATTERN_INTEREST
+from taciturn.solvers.interest import rating as module
+from taciturn.solvers.interest.affinity import Measured, data_weight, item_vectors, whitened
+from taciturn.solvers.interest.algorithm import WithInterest
+from taciturn.solvers.interest.fold_in import folded_interests, implicit_rows
+from taciturn.solvers.interest.part import Popularity
+from tests.narrow import gaussian_events
+from tests.solvers.helpers import BUDGET, random_ratings
+
+Patch = pytest.MonkeyPatch
+
+WAYS: list[dict[str, Any]] = [
+    {"unit": "value"},
+    {"unit": "value", "serve": "fold-in"},
+    {"unit": "rating"},
+    {"unit": "rating", "serve": "fold-in"},
+    {"unit": "user"},
+]
+
+
+def two_tastes(users: int = 600, items: int = 80, seed: int = 0) -> Ratings:
+    """Even users turn to even items and odd users to odd ones, mostly; ratings are random.
+
+    All items are equally popular, so that only personal interest tells what a user turns to.
+    """
+    random = np.random.default_rng(seed)
+    same = np.equal.outer(np.arange(users) % 2, np.arange(items) % 2)
+    rated = random.random((users, items)) < np.where(same, 0.5, 0.05)
+    rows, columns = rated.nonzero()
+    values = random.integers(1, 6, rows.size).astype(float)
+    frame = pl.DataFrame({"user_id": rows, "item_id": columns, "rating": values})
+    return load(frame, scale="1:5:1")
+
+
+TASTES = two_tastes()
+
+
+def fitted(ratings: Ratings = TASTES, epsilon: float = 20.0, seed: int = 1, **options: Any) -> Fit:
+    session = Session(seed=3, noise=InsecureTestNoise(seed))
+    return AlsSolver(**options).fit(ratings, Budget.from_epsilon(epsilon, 1e-5), session)
+
+
+def own_side(fit: Fit) -> float:
+    """Fraction of the first five items of all users that are of the user's own kind."""
+    model = fit.owner_model
+    vectors = model.item_profiles.interests
+    assert vectors is not None and model.user_profiles.interests is not None
+    scores = model.user_profiles.interests @ vectors.T
+    best = np.argsort(-scores, axis=1)[:, :5]
+    users = model.user_profiles.ids.to_numpy()[:, None]
+    return float((model.item_profiles.ids.to_numpy()[best] % 2 == users % 2).mean())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_interest_finds_two_tastes_that_ratings_do_not_show(way: dict[str, Any]) -> None:
+    assert own_side(fitted(**way)) > 0.9
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_interest_is_left_out_if_it_is_not_wanted(way: dict[str, Any]) -> None:
+    fit = fitted(**way, interest=False)
+    assert fit.model.interest is None
+    assert not any("interest" in event.purpose for event in fit.ledger.events)
+
+
+def test_no_pattern_features_imply_no_interest() -> None:
+    assert fitted(unit="value", pattern_features=False).model.interest is None
+    with pytest.raises(InvalidParameter, match="interest is a function of the rating pattern"):
+        AlsSolver(unit="value", pattern_features=False, interest=True)
+
+
+def test_interest_under_value_costs_nothing_and_is_in_the_certificate() -> None:
+    fit, alone = fitted(unit="value"), fitted(unit="value", interest=False)
+    assert list(fit.ledger.events[:-1]) == list(alone.ledger.events)
+    assert fit.ledger.events[-1] == PatternRelease(purpose=PATTERN_INTEREST, unit=Unit.VALUE)
+    certificate = Certificate.from_ledger(fit.ledger, 1e-5)
+    assert any(PATTERN_INTEREST in line for line in certificate.not_protected)
+
+
+@pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
+def test_interest_and_ratings_together_spend_the_budget_and_no_more(unit: Unit) -> None:
+    budget = Budget.from_epsilon(2, 1e-5)
+    fit = AlsSolver(unit=unit).fit(TASTES, budget, Session(noise=InsecureTestNoise(1)))
+    certificate = Certificate.from_ledger(fit.ledger, 1e-5)
+    assert certificate.epsilon == pytest.approx(2, rel=1e-6)
+    assert certificate.epsilon is not None and certificate.epsilon <= 2
+    spent = sum(event.mu**2 for event in gaussian_events(fit.ledger) if "interest" in event.purpose)
+    assert spent / budget.mu**2 == pytest.approx(interest_share(unit, budget), rel=1e-3)
+
+
+@pytest.mark.parametrize("unit", ["rating", "user"])
+def test_where_noise_leaves_no_room_interest_is_popularity_alone(unit: str) -> None:
+    few = two_tastes(users=40, items=30)
+    model = fitted(few, epsilon=0.5, unit=unit).model
+    assert model.interest_count == 1
+    assert fitted(unit=unit).model.interest_count > 1
+
+
+def test_without_factors_the_share_of_interest_goes_to_numbers_of_ratings() -> None:
+    few = two_tastes(users=40, items=30)
+    fit = fitted(few, epsilon=0.5, unit="rating")
+    squares = {
+        event.purpose: event.mu**2
+        for event in gaussian_events(fit.ledger)
+        if "interest" in event.purpose
+    }
+    first = squares.pop("interest, round 1 of 4, sums by item")
+    assert len(squares) == 6 and sum(squares.values()) < 0.01 * first
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_folding_in_gives_the_interest_of_training(way: dict[str, Any]) -> None:
+    fit = fitted(**way)
+    users = fit.private_users
+    if users is None:
+        pytest.skip("users are published")
+    frame = TASTES.to_frame()
+    for row in (0, 7, 99):
+        mine = frame.filter(pl.col("user_id") == users.ids[row])
+        own = dict(zip(mine["item_id"].to_list(), mine["rating"].to_list(), strict=True))
+        found = fit.model.fold_in(own).interest
+        assert users.interests is not None and found is not None
+        assert np.allclose(found, users.interests[row], atol=1e-3)
+
+
+def test_interests_of_many_users_equal_those_of_each_alone() -> None:
+    random = np.random.default_rng(2)
+    ratings = random_ratings(4, users=30, items=20)
+    items = InterestItems.of(random.normal(size=(20, 5)).astype(np.float32))
+    interest = Interest(rating_weight=1.0, unseen_weight=0.3, regularization=0.05)
+    pattern = ratings.pattern.by_user
+    found = folded_interests(pattern, items, interest)
+    for user in range(30):
+        seen = pattern.columns[pattern.starts[user] : pattern.starts[user + 1]]
+        assert np.allclose(found[user], items.coefficients(seen, interest), atol=1e-3)
+
+
+def test_implicit_rows_minimise_their_objective() -> None:
+    """The normal equations, written out for one row."""
+    random = np.random.default_rng(5)
+    pattern = random_ratings(4, users=6, items=15).pattern.by_user
+    others = random.normal(size=(15, 3))
+    targets = random.normal(size=pattern.entries).astype(np.float32)
+    interest = Interest(rating_weight=1.0, unseen_weight=0.2, regularization=0.1)
+    found = implicit_rows(pattern, others, interest, targets=targets)
+    for row in range(6):
+        entries = slice(pattern.starts[row], pattern.starts[row + 1])
+        mine = others[pattern.columns[entries]]
+        system = mine.T @ mine + 0.2 * others.T @ others
+        system += 0.1 * (len(mine) + 0.2 * 15) * np.eye(3)
+        expected = np.linalg.solve(system, mine.T @ targets[entries])
+        assert np.allclose(found[row], expected, atol=1e-4)
+
+
+def test_posterior_recovers_factors_from_exact_measurements() -> None:
+    random = np.random.default_rng(0)
+    factors, counts = random.normal(size=(200, 3)), random.uniform(50, 500, 200)
+    slope, mean = random.normal(size=(3, 3)), random.normal(size=3)
+    measured = Measured(
+        sums=counts[:, None] * (mean + factors @ slope.T),
+        counts=counts,
+        noise=1e-6,
+        mean=mean,
+        slope=slope,
+        scatter=np.zeros((3, 3)),
+    )
+    assert np.allclose(measured.posterior(), factors, atol=1e-3)
+
+
+def test_posterior_of_noise_alone_is_almost_zero() -> None:
+    random = np.random.default_rng(0)
+    measured = Measured(
+        sums=random.normal(size=(500, 2)) * 100,
+        counts=np.full(500, 50.0),
+        noise=100.0,
+        mean=np.zeros(2),
+        slope=np.eye(2),
+        scatter=np.eye(2),
+    )
+    assert np.abs(measured.posterior()).max() < 1.5
+    assert float((measured.posterior() ** 2).mean()) < 0.1 * 2**2
+
+
+def test_whitened_rows_have_mean_zero_and_covariance_one() -> None:
+    random = np.random.default_rng(1)
+    counts = random.uniform(1, 9, 300)
+    rows = whitened(random.normal(size=(300, 4)) @ random.normal(size=(4, 4)) + 3, counts)
+    shares = counts / counts.sum()
+    assert np.allclose(shares @ rows, 0, atol=1e-9)
+    assert np.allclose((rows * shares[:, None]).T @ rows, np.eye(4), atol=1e-9)
+
+
+def test_data_weight_grows_with_counts_and_falls_with_noise() -> None:
+    counts = np.full(10, 100.0)
+    usual = data_weight(counts, 5.0, 4)
+    assert data_weight(2 * counts, 5.0, 4) > usual > data_weight(counts, 10.0, 4)
+    assert usual > data_weight(counts, 5.0, 8)
+
+
+def test_item_vectors_begin_with_popularity_in_order_of_counts() -> None:
+    counts = np.array([3.0, 50.0, 10.0])
+    vectors = item_vectors(counts, np.zeros((3, 2)))
+    assert np.argsort(vectors[:, 0]).tolist() == [0, 2, 1]
+    assert np.mean((vectors**2).sum(axis=1)) == pytest.approx(1)
+
+
+def test_popularity_combines_tables_by_their_precision() -> None:
+    counts = np.array([100.0, 400.0])
+    first = Popularity.of_counts(counts + 10, 10.0, counts)
+    both = first.with_counts(counts, 0.1)
+    assert np.abs(both.counts - counts).max() < 0.1
+    assert both.reliability > first.reliability > 0.9
+
+
+# Planted bugs.
+
+
+def neighbours(user: int = 4) -> Pair:
+    """Ratings, and the same without one rating of an item."""
+    ratings = two_tastes(users=30, items=12, seed=3)
+    place = int(np.flatnonzero(ratings.rows() == user)[0])
+    rest = ratings.select(np.arange(len(ratings)) != place)
+    item = int(ratings.by_user.columns[place])
+    return Pair(datasets=(ratings, rest), user=user, item=item, words="one rating")
+
+
+def failed(solver: AlsSolver, pair: Pair) -> list[str]:
+    case = Case(solver=solver, budget=BUDGET, pair=pair)
+    return [finding.name for finding in check_runs(case)[0] if not finding.passed]
+
+
+@pytest.mark.parametrize("serve", ["profiles", "fold-in"])
+def test_an_audit_finds_nothing_wrong_with_interest(serve: str) -> None:
+    assert failed(AlsSolver(unit="rating", iterations=2, serve=serve), neighbours()) == []
+
+
+def test_an_audit_catches_features_from_exact_counts(monkeypatch: Patch) -> None:
+    """Planted bug: the sign of a user's feature depends on the exact number of their ratings."""
+    original = pattern_sums.presence_sums
+
+    def sums(pattern: Any, features: Any, threads: int | None = None) -> Any:
+        counts = np.bincount(pattern.columns, minlength=pattern.width)
+        return original(pattern, features * np.where(counts % 2, 1, -1)[:, None], threads)
+
+    monkeypatch.setattr(pattern_sums, "presence_sums", sums)
+    solver = AlsSolver(unit="rating", iterations=2)
+    assert "differences within bounds" in failed(solver, neighbours())
+
+
+def test_interest_that_is_not_charged_is_refused_by_the_gate(monkeypatch: Patch) -> None:
+    """Planted bug: ratings keep the whole budget, and interest has its share on top."""
+    original = WithInterest.__init__
+
+    def begin(self: WithInterest, *args: Any, **options: Any) -> None:
+        original(self, *args, **options)
+        scaled = [
+            replace(step, shares=tuple(share / self._left for share in step.shares))
+            if isinstance(step, QueryStep) and not is_interest
+            else step
+            for (is_interest, _), step in zip(self._order, self.schedule, strict=True)
+        ]
+        self.schedule = tuple(scaled)
+
+    monkeypatch.setattr(WithInterest, "__init__", begin)
+    with pytest.raises(BudgetExceeded):
+        fitted(unit="rating")
+
+
+def test_shares_that_move_beyond_the_total_are_refused_by_the_gate(monkeypatch: Patch) -> None:
+    """Planted bug: without factors the first table gets the share of all, twice."""
+    original = module.RatingInterest.shares
+
+    def shares(self: Any, step: int, state: Any) -> tuple[float, ...]:
+        found = original(self, step, state)
+        return tuple(2 * share for share in found) if step == 0 else found
+
+    monkeypatch.setattr(module.RatingInterest, "shares", shares)
+    with pytest.raises(BudgetExceeded):
+        fitted(two_tastes(users=40, items=30), epsilon=0.5, unit="rating")
+
+
+# Ledgers and releases.
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_release_keeps_interest_and_lists(way: dict[str, Any], tmp_path: Path) -> None:
+    fit = fitted(**way)
+    # Test noise makes no guarantee; tables and the shape of the ledger are checked all the same.
+    users_out = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
+    certificate = Certificate.from_ledger(fit.ledger, 1e-5)
+    write_release(fit, certificate, tmp_path / "release", users_out=users_out)
+    assert verify_release(tmp_path / "release", allowed={"void", "none"}).passed
+    model = load_release(tmp_path / "release").model
+    assert model.interest == fit.model.interest
+    assert np.array_equal(
+        np.asarray(model.item_profiles.interests), np.asarray(fit.model.item_profiles.interests)
+    )
+
+
+@pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
+def test_a_ledger_without_the_tables_of_interest_is_refused(unit: Unit) -> None:
+    fit = AlsSolver(unit=unit, iterations=2).fit(TASTES, BUDGET)
+    check_solver("als", fit.settings, fit.ledger)
+    rest = [event for event in fit.ledger.events if "interest" not in event.purpose]
+    with pytest.raises(InvalidDocument):
+        check_solver("als", fit.settings, Ledger(rest))
+    check_solver("als", {**fit.settings, "interest": False}, Ledger(rest))
+    earlier = {name: value for name, value in fit.settings.items() if name != "interest"}
+    check_solver("als", earlier, Ledger(rest))  # as earlier versions wrote them
+
+
+def test_the_first_step_is_that_of_the_ratings() -> None:
+    facts = PublicFacts.of(TASTES, Unit.RATING)
+    algorithm = AlsSolver(unit="rating").algorithm(facts, BUDGET)
+    alone = AlsSolver(unit="rating", interest=False).algorithm(facts, BUDGET)
+    assert isinstance(algorithm, WithInterest) and isinstance(alone, RatingAlgorithm)
+    purposes = [step.queries[0].purpose for step in algorithm.schedule]  # type: ignore[union-attr]
+    assert purposes[0] == alone.schedule[0].queries[0].purpose  # type: ignore[union-attr]
+    assert "interest" in purposes[1] and "interest" not in purposes[-1]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_lists_by_interest_are_better_than_lists_by_rating(way: dict[str, Any]) -> None:
+    train, test = random_split(TASTES, 0.2, 1)
+    found = [
+        rank(match(fitted(train, **way, interest=each), test), train, test, None).ndcg.mean()
+        for each in (None, False)
+    ]
+    assert found[0] > 1.4 * found[1]
+
+
+def test_options_name_interest_as_the_catalog_does() -> None:
+    assert make_solver("als", unit="rating", interest=False).settings["interest"] is False
+    with pytest.raises(InvalidParameter, match="interest must be true or false"):
+        AlsSolver(interest=1)  # type: ignore[arg-type]
