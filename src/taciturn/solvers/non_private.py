@@ -1,11 +1,13 @@
 """The reference of comparisons: the model of `als` on exact ratings, not private."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Status
-from taciturn.solvers.contract import PublicFacts
+from taciturn.solvers.contract import Algorithm, PublicFacts
+from taciturn.solvers.interest.algorithm import WithInterest
+from taciturn.solvers.interest.pattern import PatternInterest
 from taciturn.solvers.solver import Solver, check_factors, check_iterations
 from taciturn.solvers.variational import VariationalAlgorithm
 
@@ -17,8 +19,9 @@ class NonPrivateSolver(Solver):
     """Alternating least squares without noise, on all that `als` may use. Not private.
 
     Fits the model of `als` under unit `value`, with features of the rating pattern and public item
-    features. Users are solved exactly, as those who fold in. The regularization is learnt from the
-    ratings, so it grows with the number of factors (`variational.py`).
+    features, and interest in the same way. Users are solved exactly, as those who fold in. The
+    regularization is learnt from the ratings, so it grows with the number of factors
+    (`variational.py`).
 
     Parameters
     ----------
@@ -42,11 +45,13 @@ class NonPrivateSolver(Solver):
 
     def algorithm(
         self, facts: PublicFacts, budget: Budget | None, threads: int | None = None
-    ) -> VariationalAlgorithm:
-        """Algorithm on exact ratings."""
-        return VariationalAlgorithm(
+    ) -> Algorithm[Any]:
+        """Algorithm on exact ratings, with interest from the exact rating pattern."""
+        inner = VariationalAlgorithm(
             facts,
             factors=self.factors,
             iterations=self.iterations,
             threads=threads,
         )
+        part = PatternInterest(facts, threads)
+        return WithInterest(inner, part, budget=None, share=0.0, threads=threads)
