@@ -16,6 +16,7 @@ LONG = (
     "accounting",
     "accuracy",
     "intervals",
+    "lists",
     "profiles",
     "regimes",
     "small",
@@ -60,7 +61,8 @@ def main() -> None:
             print("  " + "  ".join(f"{key} {value}" for key, value in row.items()))
         for bar in bars:
             print(
-                f"  {'met    ' if bar.is_met else 'NOT MET'}  {bar.name}: {bar.found} ≤ {bar.bound}"
+                f"  {'met    ' if bar.is_met else 'NOT MET'}  {bar.name}: "
+                f"{bar.found} {bar.sign} {bar.bound}"
             )
         write(RESULTS, sections, about)  # results so far survive a failure of the next benchmark
     print(f"\n{RESULTS / 'report.md'} and report.json have it all")

@@ -43,7 +43,8 @@ SERVED = (
 )
 
 
-def _loaded(name: str) -> Ratings:
+def loaded(name: str) -> Ratings:
+    """Dataset by name, or from a file in TACITURN_DATA."""
     if not name.endswith(".parquet"):
         return load(name)
     return load(Path(os.environ.get("TACITURN_DATA", "")) / name, scale="1:5:1")
@@ -81,7 +82,7 @@ def _rows() -> Iterator[dict[str, object]]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a repacked archive will do
-                ratings = _loaded(name)
+                ratings = loaded(name)
         except TaciturnError as error:
             yield {"ratings": name, "left out": str(error)}
             continue

@@ -18,12 +18,19 @@ Row = dict[str, object]
 
 @dataclass(frozen=True)
 class Bar:
-    """Maximum of a measured number, and whether it is met."""
+    """Bound of a measured number, its sign (≤ or ≥), and whether it is met."""
 
     name: str
     found: float
     bound: float
     is_met: bool
+    sign: str = "≤"
+
+    @classmethod
+    def at_least(cls, name: str, found: object, bound: float) -> "Bar":
+        """Bar that a number must reach."""
+        number = float(str(found))
+        return cls(name, number, round(bound, 3), number >= bound, "≥")
 
     @classmethod
     def at_most(cls, name: str, found: object, bound: float) -> "Bar":
@@ -80,7 +87,7 @@ def write(folder: Path, sections: list[Section], about: Row) -> None:
         {
             "what": bar.name,
             "found": bar.found,
-            "at most": bar.bound,
+            "required": f"{bar.sign} {bar.bound}",
             "": "met" if bar.is_met else "NOT MET",
         }
         for section in sections

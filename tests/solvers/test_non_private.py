@@ -68,8 +68,8 @@ def solved(
 @pytest.mark.parametrize("axis", list(Axis))
 def test_rows_solve_their_normal_equations(axis: Axis) -> None:
     ratings = random_ratings(5)
-    solver = NonPrivateSolver(factors=3, iterations=3)
-    algorithm = solver.algorithm(solver.public_facts(ratings), None, threads=1)
+    facts = NonPrivateSolver().public_facts(ratings)
+    algorithm = VariationalAlgorithm(facts, factors=3, iterations=3, threads=1)
     training = Training(algorithm, LocalExecutor(ratings, 1), PLAIN)
     state = training.run()
     found = algorithm._solved(axis, state)
