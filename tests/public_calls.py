@@ -29,7 +29,8 @@ def functions(calls: Calls) -> None:
     small, timed = taciturn.BiasSolver(unit="value"), RATINGS.to_frame().with_columns(timestamp=1)
     release = taciturn.save(fit(), "release")
     calls.add("account", taciturn.account, ratios=[(0.1, 2)], delta=1e-5)
-    calls.add("accuracy", taciturn.accuracy, model=fit(), train=RATINGS, test=RATINGS, threads=1)
+    given = {"model": fit(), "train": RATINGS, "test": RATINGS}
+    calls.add("accuracy", taciturn.accuracy, **given, threads=1, predicts_ratings=True)
     calls.add("combine", taciturn.combine, ledgers=[ledger()])
     calls.add("coverage", taciturn.coverage, model=fit(), ratings=RATINGS, shares=[0.5])
     calls.add(

@@ -177,6 +177,7 @@ def accuracy(
     are in the first band. Errors of predictions are left out unless the solver `predicts_ratings`.
     """
     check_ratings(train, "train")
+    validate.instance("predicts_ratings", predicts_ratings, bool, "True or False")
     matched = match(model, test)
     by_activity, by_popularity = user_bands(train, test), item_bands(train, test)
     ranking = rank(matched, train, test, threads)
