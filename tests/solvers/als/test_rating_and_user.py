@@ -56,6 +56,7 @@ class TestAlsUnderUser(ProvenContract):
     small: ClassVar = {"factors": 2, "iterations": 4}
     unit = Unit.USER
     fixed_sensitivities = False
+    moves_shares = True
     further_proofs = ("interest.md#whole-users",)
 
 

@@ -158,7 +158,15 @@ class AlsSolver(Solver):
         part: Callable[[], InterestPart[Any]]
         if self.unit is Unit.USER or self._bounds_whole_users(facts, left):
             inner = users = self._user_algorithm(facts, left, threads)
-            part = partial(UserInterest, facts, budget, share, users.view, Unit(self.unit))
+            part = partial(
+                UserInterest,
+                facts,
+                budget,
+                share,
+                users.view,
+                Unit(self.unit),
+                may_move=not self.uncertainty,
+            )
         elif self.unit is Unit.RATING:
             ratings = self._rating_algorithm(facts, left)
             inner = self._served(ratings, ratings.user_prior, facts, threads)

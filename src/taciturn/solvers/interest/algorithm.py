@@ -66,11 +66,10 @@ class WithInterest(Algorithm[CombinedState]):
         self._order: list[tuple[bool, int]] = [(False, 0)]
         self._order += [(True, number) for number, _ in interest]
         self._order += [(False, 1 + number) for number, _ in enumerate(rest)]
-        self.schedule = (
-            self._scaled(first),
-            *part.steps,
-            *(self._scaled(step) for step in rest),
-        )
+        remaining = [self._scaled(step) for step in rest]
+        self.schedule = self._scaled(first), *part.steps, *remaining
+        shares = [step.shares for step in remaining if isinstance(step, QueryStep)]
+        self._rest = sum(map(sum, shares))
 
     def _scaled(self, step: Step) -> Step:
         """Step of the inner algorithm, with shares of the whole budget."""
@@ -85,11 +84,14 @@ class WithInterest(Algorithm[CombinedState]):
         )
 
     def shares(self, step: int, state: CombinedState) -> tuple[float, ...]:
-        """Budget shares of a step; interest moves shares among its own steps."""
+        """Budget shares of a step; released numbers may move some to interest."""
         is_interest, number = self._order[step]
         if is_interest:
             return self._part.shares(number, state.interest)
-        return super().shares(step, state)
+        left = 1.0
+        if step > 0:
+            left -= self._part.moved(state.interest) / self._rest
+        return tuple(share * left for share in super().shares(step, state))
 
     def query(self, step: int, state: CombinedState) -> RatingQuery:
         """Query of either part."""

@@ -74,8 +74,15 @@ class InterestPart(ABC, Generic[State]):
         return state
 
     def shares(self, step: int, state: State) -> tuple[float, ...]:
-        """Budget shares of the tables of a step, within the same total as those of `steps`."""
+        """Budget shares of the tables of a step.
+
+        All together are at most those of `steps` and what is `moved`.
+        """
         raise NotImplementedError
+
+    def moved(self, state: State) -> float:
+        """Budget share that interest takes from the remaining steps of the ratings."""
+        return 0.0
 
     def query(self, step: int, state: State, training: Any) -> RatingQuery:
         """Query of a step."""

@@ -44,6 +44,13 @@ from taciturn.solvers.interest.part import (
 _SUPPORT = 0.2
 """Minimum data weight of items for a number of factors."""
 
+_RELIABLE = 0.01
+"""Minimum reliability of popularity from the first table, without factors. Below it, ratings are as
+noisy, and popularity gains more from their budget than they lose."""
+
+_MOVED = 0.12
+"""Budget share that moves from ratings to popularity then."""
+
 _WEIGHT_POWER = 0.5
 """Power of an item's popularity in the weight of a contribution to it."""
 
@@ -64,13 +71,15 @@ class UserWeights(Protocol):
 class UserInterestState:
     """Affinity factors of items, their popularity, and the item weights of contributions.
 
-    `rank` is −1 before it is chosen.
+    `rank` is −1 before it is chosen. `first_reliability` is that of popularity after its first
+    table.
     """
 
     items: Rows
     popularity: Popularity
     weights: npt.NDArray[np.int64]
     rank: float
+    first_reliability: float
 
 
 class UserInterest(InterestPart[UserInterestState]):
@@ -88,6 +97,9 @@ class UserInterest(InterestPart[UserInterestState]):
         View of the ratings that the training has, ordered by user.
     unit
         Privacy unit.
+    may_move
+        Whether shares may move from ratings to interest. They stay if variances are published,
+        which are computed for the planned noise.
     """
 
     def __init__(
@@ -97,7 +109,10 @@ class UserInterest(InterestPart[UserInterestState]):
         share: float,
         view: ValueView,
         unit: Unit = Unit.USER,
+        *,
+        may_move: bool = True,
     ) -> None:
+        self._may_move = may_move
         self._items, self._view, self._unit = facts.items, view, unit
         self._share = share / INTEREST_ROUNDS
         # Under other units than `user`, noise is twice as large.
@@ -127,6 +142,7 @@ class UserInterest(InterestPart[UserInterestState]):
             popularity=Popularity.unknown(self._items),
             weights=np.full(self._items, WEIGHT_MAX),
             rank=-1.0,
+            first_reliability=1.0,
         )
 
     def begun(
@@ -142,19 +158,26 @@ class UserInterest(InterestPart[UserInterestState]):
             data_weight(totals, noise / math.sqrt(rank), rank, sampling=mean) for rank in RANKS
         ]
         rank = most_supported(RANKS, supported, _SUPPORT)
+        popularity = Popularity.of_counts(
+            released.tables[0][:, 0], released.noise_scales[0], believed
+        )
         return replace(
             state,
             items=state.items[:, :rank],
-            popularity=Popularity.of_counts(
-                released.tables[0][:, 0], released.noise_scales[0], believed
-            ),
+            popularity=popularity,
             weights=weights,
             rank=float(rank),
+            first_reliability=popularity.reliability,
         )
 
     def shares(self, step: int, state: UserInterestState) -> tuple[float, ...]:
         """Equal shares. Without factors, every table measures popularity."""
-        return (self._share,)
+        return (self._share + self.moved(state) / INTEREST_ROUNDS,)
+
+    def moved(self, state: UserInterestState) -> float:
+        """Share that ratings leave to popularity, where both are mostly noise."""
+        is_noise = state.rank == 0 and state.first_reliability < _RELIABLE
+        return _MOVED if is_noise and self._may_move else 0.0
 
     def query(self, step: int, state: UserInterestState, training: UserWeights) -> UserInterestSums:
         """Σ of a constant and the features of the users."""
