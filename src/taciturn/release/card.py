@@ -223,8 +223,10 @@ def _configured(facts: Facts) -> list[str]:
 
 def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str:
     """Text of card.md. Everything in it is public."""
-    factors = model.factor_count
-    coefficients = f"a bias and {factors} factors" if factors else "a bias and no factors"
+    factors, interest = model.factor_count, model.interest_count
+    coefficients = f"a bias and {factors or 'no'} factors"
+    if interest:
+        coefficients += f", and interest: popularity and {interest - 1 or 'no'} factors"
     lines = [
         "# Recommender released with Taciturn",
         "",
@@ -272,8 +274,22 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         "```",
         "",
         *_formula(model),
+        *_interest(model),
     ]
     return "\n".join([*lines, ""])
+
+
+def _interest(model: FactorModel) -> list[str]:
+    """Formula of the ranking score, if the tables contain interest vectors."""
+    if model.interest is None:
+        return []
+    weight = model.interest.rating_weight
+    return [
+        "",
+        "Lists are in the order of the ranking score",
+        f"`dot(item interest, user interest) + {weight!r} * (rating before clipping)`.",
+        "`docs/reference/release-format.md` of Taciturn has the interest of users who fold in.",
+    ]
 
 
 def _formula(model: FactorModel) -> list[str]:
