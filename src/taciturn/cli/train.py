@@ -355,7 +355,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
     certificate = trained.certificate
     errors = {"rmse_train": trained.rmse_train, "rmse_test": trained.rmse_test}
     owner = {name: error for name, error in errors.items() if error is not None}
-    personalised = personalisation(is_personalised=trained.factors > 0)
+    personalised = personalisation(is_personalised=trained.is_personalised)
     for reason in certificate.reasons:
         warn(f"{certificate.status}: {reason}")
     if json:
@@ -370,6 +370,7 @@ def _show_result(trained: "Trained", json: bool) -> None:
                 "seconds": trained.seconds,
                 "release": str(trained.release),
                 "factors": trained.factors,
+                "interest_factors": max(0, trained.interest - 1),
             }
             | ({} if trained.latest is None else {"latest": str(trained.latest)})
             | personalised
@@ -385,6 +386,8 @@ def _show_result(trained: "Trained", json: bool) -> None:
         rows.append(("epsilon", _up(certificate.epsilon), f"at delta = {certificate.delta:g}"))
         rows.append(("mu", _up(certificate.mu), "total Gaussian-DP parameter"))
     rows.append(("factors", str(trained.factors), personalised.get("reason", "")))
+    if trained.interest:
+        rows.append(("interest", str(trained.interest - 1), "factors beside popularity, for lists"))
     rows.append(("time", duration(trained.seconds), "owner-only: depends on private data"))
     remark = "owner-only: exact, not for publication"
     rows += [(name.replace("_", " "), f"{error:.4f}", remark) for name, error in owner.items()]

@@ -287,11 +287,15 @@ class Job:
         fit = trained.fit
         if fit is None:
             return
-        if CATALOG[self.trained.solver.name].has_factors and fit.model.factor_count == 0:
+        has_factors = fit.model.factor_count > 0
+        if CATALOG[self.trained.solver.name].has_factors and not has_factors:
+            ranked = "ranks items the same for every user"
+            if trained.is_personalised:
+                ranked = "lists items by interest, which depends on the user"
             note(
-                "not personalised: at this noise level factors would not help, so the release has "
-                "biases only and ranks items the same for every user; a larger --epsilon or more "
-                "data would add factors"
+                f"{'' if trained.is_personalised else 'not personalised: '}at this noise level "
+                "factors would not help to predict ratings, so the release predicts from biases "
+                f"only and {ranked}; a larger --epsilon or more data would add factors"
             )
         if fit.private_items is not None and outputs.private_items is None:
             note(

@@ -34,18 +34,25 @@ class Trained:
 
     `rmse_train` and `rmse_test` are errors of the released model, with the private profiles that it
     lacks. They are exact functions of private data, so they are owner-only. `fit` is None if a
-    resumed training had already finished. `factors` is the number of factors in a released profile;
-    a release without factors is not personalised. `latest` is the pointer that names the release.
+    resumed training had already finished. `factors` is the number of factors in a released profile,
+    and `interest` that of entries of its interest vector, popularity first. `latest` is the pointer
+    that names the release.
     """
 
     fit: Fit | None
     certificate: Certificate
     release: Path
     factors: int
+    interest: int
     seconds: float
     latest: Path | None = None
     rmse_train: float | None = None
     rmse_test: float | None = None
+
+    @property
+    def is_personalised(self) -> bool:
+        """True if lists depend on the user: there are factors of ratings or of interest."""
+        return self.factors > 0 or self.interest > 1
 
     def __repr__(self) -> str:
         # Times and errors are owner-only.
@@ -117,6 +124,7 @@ def train(
         certificate=certificate,
         release=targets.release,
         factors=fit.model.factor_count,
+        interest=fit.model.interest_count,
         seconds=perf_counter() - start,
         latest=targets.latest,
         rmse_train=rmse(fit, ratings) if test is not None else None,
@@ -126,11 +134,13 @@ def train(
 
 def _finished_before(targets: Targets, certificate: Certificate) -> Trained:
     """Result of a training that had already published its release when it was resumed."""
+    model = read_own_release(targets.release).model
     return Trained(
         fit=None,
         certificate=certificate,
         release=targets.release,
-        factors=read_own_release(targets.release).model.factor_count,
+        factors=model.factor_count,
+        interest=model.interest_count,
         seconds=0.0,
         latest=targets.latest,
     )
