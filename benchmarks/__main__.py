@@ -34,15 +34,15 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*SPEED, *LONG)))
     parser.add_argument("--all", action="store_true", help="everything: several hours")
     parser.add_argument("--seeds", type=int, metavar="N", help="number of seeds of regimes")
-    parser.add_argument("--only", metavar="SOURCES", help="sources of regimes: anime-5k,wide-5k")
+    parser.add_argument("--only", metavar="SOURCES", help="sources of regimes, datasets of lists")
     given = parser.parse_args()
     names = given.names or (SPEED + LONG if given.all else SPEED)
     if unknown := set(names) - {*SPEED, *LONG}:
         parser.error(f"there is no benchmark {', '.join(sorted(unknown))}")
     options = {"seeds": given.seeds, "only": given.only and tuple(given.only.split(","))}
     options = {key: value for key, value in options.items() if value is not None}
-    if options and "regimes" not in names:
-        parser.error("--seeds and --only are options of regimes")
+    if options and not {"regimes", "lists"} & set(names):
+        parser.error("--seeds and --only are options of regimes, --only also of lists")
     if given.seeds is not None and given.seeds < 1:
         parser.error(f"--seeds must be at least 1, got {given.seeds}")
     RESULTS.mkdir(exist_ok=True)

@@ -367,3 +367,13 @@ def test_options_name_interest_as_the_catalog_does() -> None:
     assert make_solver("als", unit="rating", interest=False).settings["interest"] is False
     with pytest.raises(InvalidParameter, match="interest must be true or false"):
         AlsSolver(interest=1)  # type: ignore[arg-type]
+
+
+def test_predicted_ratings_weigh_more_where_popularity_is_noise() -> None:
+    few = two_tastes(users=40, items=30)
+    weights = []
+    for epsilon in (0.3, 500.0):
+        interest = fitted(few, epsilon=epsilon, unit="user").model.interest
+        assert interest is not None
+        weights.append(interest.rating_weight)
+    assert weights[0] > 2 * weights[1] > 1.5

@@ -30,16 +30,8 @@ CONSTANT = 0.3
 LEFT_OVER = 2.0**-10
 """Budget share of a table that is not needed, as a fraction of the share of interest."""
 
-_RATING_WEIGHT, _RATING_WEIGHT_MAX = 0.8, 60.0
-"""Weight of a predicted rating, on a scale of width 4, beside interest of standard deviation 1; and
-its maximum."""
-
-_DOUBT_POWER = 3
-"""Power of the reliability of popularity by which the weight of ratings is divided.
-
-Where popularity is mostly noise, predicted ratings order items better, because they are shrunk
-where items have few ratings.
-"""
+_RATING_WEIGHT = 0.8
+"""Weight of a predicted rating, on a scale of width 4, beside interest of standard deviation 1."""
 
 State = TypeVar("State")
 
@@ -106,9 +98,8 @@ class InterestPart(ABC, Generic[State]):
 
     def interest(self, scale: Scale, state: State) -> Interest:
         """Parameters of the released interest."""
-        weight = _RATING_WEIGHT / self.reliability(state) ** _DOUBT_POWER
         return Interest(
-            rating_weight=min(weight, _RATING_WEIGHT_MAX) / rating_scale_factor(scale),
+            rating_weight=_rating_weight(self.reliability(state)) / rating_scale_factor(scale),
             unseen_weight=self.unseen_weight,
             regularization=self.regularization,
         )
@@ -166,6 +157,15 @@ class Popularity:
         known = float(np.var(self.counts))
         unknown = count_variances(self.sums / self.precision, noise, self.usual)
         return max(known / (known + float(unknown.mean())), 1e-3)
+
+
+def _rating_weight(reliability: float) -> float:
+    """Weight of a predicted rating, larger where popularity is mostly noise.
+
+    Predicted ratings are shrunk where items have few ratings, so they order items better then. The
+    powers fit datasets of 600 to 6,000 users.
+    """
+    return float(min(_RATING_WEIGHT / reliability**3, 10 / reliability ** (1 / 3)))
 
 
 def purpose(step: int, axis: Axis) -> str:
