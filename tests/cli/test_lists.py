@@ -174,3 +174,31 @@ def test_impossible_orders_are_errors_in_one_line(
     result = taciturn(*arguments, *user, cwd=release.parent)
     assert result.returncode == 2 and result.stdout == ""
     assert words in result.stderr.replace("\n", " ")
+
+
+@pytest.mark.slow
+def test_training_learns_interest_unless_it_is_refused(taciturn: Command, tmp_path: Path) -> None:
+    """From ratings to lists, through the command line alone."""
+    arguments = "train", "synthetic:10k", "--unit", "value", "--epsilon", 1, "--json"
+    whole = json.loads(taciturn(*arguments, "-o", tmp_path / "whole").stdout)
+    assert whole["interest_factors"] > 0 and whole["personalised"]
+    card = (tmp_path / "whole" / "card.md").read_text(encoding="utf-8")
+    assert "popularity and interest factors of the rating pattern" in card
+    assert "Lists are in the order of the ranking score" in card
+    chosen = "--user", 3, "-k", 5
+    lists = [
+        listed(taciturn, "recommend", tmp_path / "whole", *chosen, *options)
+        for options in ([], ["--by", "rating"], ["--popularity-weight", 0.5])
+    ]
+    assert [each["by"] for each in lists] == ["interest", "rating", "interest"]
+    assert ids(lists[0]) != ids(lists[1])
+    assert lists[0]["items"][0]["score"] != lists[2]["items"][0]["score"]
+    for number, option in enumerate(("--no-interest", "--no-pattern-features")):
+        place = tmp_path / f"without-{number}"
+        without = json.loads(taciturn(*arguments, "-o", place, option).stdout)
+        assert without["interest_factors"] == 0
+        assert "interest" not in (place / "card.md").read_text(encoding="utf-8")
+        assert listed(taciturn, "recommend", place, *chosen)["by"] == "rating"
+        refused = taciturn("recommend", place, *chosen, "--popularity-weight", 0.5)
+        assert refused.returncode == 2 and "no interest" in refused.stderr
+        assert taciturn("verify", place).returncode == 0

@@ -16,7 +16,10 @@ READING = [
     *("--scale", "--columns", "--separator", "--duplicates", "--missing", "--outside"),
     *("--item-id-type", "--no-header"),
 ]
-MODEL = ["--factors", "--iterations", "--step-size", "--regularization", "--no-pattern-features"]
+MODEL = [
+    *("--factors", "--iterations", "--step-size", "--regularization"),
+    *("--no-pattern-features", "--no-interest"),
+]
 AUDITED = [*MODEL, "--solver", "--unit", "--epsilon", "--delta", "--like"]
 PAPER = ["--protocol", "--stop", "--seeds", "--first-seed", "--max-factors", "--jobs"]
 

@@ -86,7 +86,8 @@ class InterestItems:
 
     def scaled(self, coefficients: Rows) -> npt.NDArray[np.float32]:
         """Users' coefficients, scaled to interests of standard deviation 1 over the items."""
-        squares = np.einsum("nk,kl,nl->n", coefficients, self.covariance, coefficients)
+        products = coefficients @ self.covariance
+        squares = np.einsum("nk,nk->n", products, coefficients)
         deviations = np.sqrt(np.maximum(squares, 0.0))
         scaled = coefficients / np.where(deviations > 0, deviations, np.inf)[:, None]
         return scaled.astype(np.float32)
