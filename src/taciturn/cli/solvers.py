@@ -53,7 +53,7 @@ def model_options(
                 rich_help_panel=als_panel or panel,
                 help="Solver als: do not learn what users turn to beside how they rate. Lists are "
                 "then by predicted rating alone, and much worse. Default: learn it; under units "
-                "rating and user it takes 4 to 8 percent of the budget.",
+                "rating and user it takes 4 to 7 percent of the budget.",
             ),
         ] = False,
     ) -> dict[str, Any]:

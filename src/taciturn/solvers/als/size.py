@@ -24,7 +24,7 @@ clipped about predictions, which must be roughly right first."""
 _MARGIN = 1.12
 """Minimum ratio of expected data weights from which whole users are bounded under `rating`."""
 
-_SHARE, _SHARE_BY_MU = 0.04, 0.04
+_SHARE, _SHARE_BY_MU = 0.04, 0.03
 """Budget share of interest without any budget, and its growth up to μ = 1. The less noise there is,
 the less the error of ratings depends on their budget."""
 
