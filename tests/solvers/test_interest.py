@@ -101,6 +101,10 @@ def test_no_pattern_features_imply_no_interest() -> None:
     assert fitted(unit="value", pattern_features=False).model.interest is None
     with pytest.raises(InvalidParameter, match="interest is a function of the rating pattern"):
         AlsSolver(unit="value", pattern_features=False, interest=True)
+    # Under units that protect the pattern, interest has noise and stays.
+    fit = fitted(unit="rating", pattern_features=False)
+    assert fit.model.interest is not None
+    check_solver("als", fit.settings, fit.ledger)
 
 
 def test_interest_under_value_costs_nothing_and_is_in_the_certificate() -> None:

@@ -80,7 +80,7 @@ class InterestItems:
         found = popularity_alone(self.gram.shape[0])
         if len(rows):
             system = rows.T @ rows + self.added(interest, len(rows))
-            found = np.linalg.lstsq(system, rows.sum(axis=0), rcond=None)[0]
+            found = _solved(system, rows.sum(axis=0))
         scaled: npt.NDArray[np.float32] = self.scaled(found[None])[0]
         return scaled
 
@@ -91,6 +91,14 @@ class InterestItems:
         deviations = np.sqrt(np.maximum(squares, 0.0))
         scaled = coefficients / np.where(deviations > 0, deviations, np.inf)[:, None]
         return scaled.astype(np.float32)
+
+
+def _solved(system: Rows, right: Rows) -> Rows:
+    """Solution of a positive definite system; the shortest one if a forged system is singular."""
+    try:
+        return np.asarray(np.linalg.solve(system, right), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(system, right, rcond=None)[0], dtype=np.float64)
 
 
 def popularity_alone(columns: int) -> Rows:

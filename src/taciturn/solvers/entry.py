@@ -260,8 +260,9 @@ class Entry:
 
 def learns_interest(settings: Mapping[str, Any]) -> bool:
     """Whether a training with these settings learns interest."""
-    chosen = (settings.get(name) for name in ("interest", "pattern_features"))
-    return "interest" in settings and all(each is not False for each in chosen)
+    if "interest" not in settings or settings["interest"] is False:
+        return False
+    return settings.get("unit") != Unit.VALUE or settings.get("pattern_features") is not False
 
 
 def _begins(ledger: Ledger, shape: LedgerShape | None) -> bool:

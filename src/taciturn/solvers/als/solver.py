@@ -75,7 +75,8 @@ class AlsSolver(Solver):
     interest
         Whether to learn what users turn to, beside how they rate, for better lists. Under `value`
         it follows from the public rating pattern, and publishes functions of it; under other units
-        it takes a part of the budget. Default: yes, unless `pattern_features` is false.
+        it takes a part of the budget. Default: yes, unless `pattern_features` is false under
+        `value`.
     """
 
     name: ClassVar[str] = "als"
@@ -112,9 +113,9 @@ class AlsSolver(Solver):
             )
         if self.interest is not None and not isinstance(self.interest, bool):
             raise InvalidParameter("interest must be true or false")
-        if self.interest and self.pattern_features is False:
+        if self.interest and not self._may_use_pattern:
             raise InvalidParameter(
-                f"under unit value interest is a function of the rating pattern, which "
+                "under unit value interest is a function of the rating pattern, which "
                 f"{option('pattern_features', False)} keeps out of the release; leave it out, or "
                 "do not ask for interest"
             )
@@ -182,7 +183,12 @@ class AlsSolver(Solver):
     @property
     def learns_interest(self) -> bool:
         """Whether interest is learnt."""
-        return self.interest is not False and self.pattern_features is not False
+        return self.interest is not False and self._may_use_pattern
+
+    @property
+    def _may_use_pattern(self) -> bool:
+        """Whether what is learnt from the rating pattern may be released."""
+        return self.unit is not Unit.VALUE or self.pattern_features is not False
 
     def _served(
         self,

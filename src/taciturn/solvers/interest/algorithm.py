@@ -61,11 +61,12 @@ class WithInterest(Algorithm[CombinedState]):
         self._inner, self._part, self._threads = inner, part, threads
         self._left = 1 - share
         first, *rest = inner.schedule
-        interest = list(enumerate(part.steps))
-        # The part (None: ratings) and the step of it, in order.
-        self._order: list[tuple[bool, int]] = [(False, 0)]
-        self._order += [(True, number) for number, _ in interest]
-        self._order += [(False, 1 + number) for number, _ in enumerate(rest)]
+        # Whether each step is one of interest, and its number in its own schedule.
+        self._order: list[tuple[bool, int]] = [
+            (False, 0),
+            *((True, number) for number in range(len(part.steps))),
+            *((False, 1 + number) for number in range(len(rest))),
+        ]
         remaining = [self._scaled(step) for step in rest]
         self.schedule = self._scaled(first), *part.steps, *remaining
         shares = [step.shares for step in remaining if isinstance(step, QueryStep)]
