@@ -1,6 +1,8 @@
 """Interest beside ratings: what is learnt, what is charged, and what a release may hold."""
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,8 @@ from taciturn.errors import BudgetExceeded, InvalidDocument, InvalidParameter
 from taciturn.evaluate.matching import match
 from taciturn.evaluate.ranking import rank
 from taciturn.mechanisms.noise import InsecureTestNoise
-from taciturn.model.interest import Interest, InterestItems
 from taciturn.queries import pattern_sums
+from taciturn.queries.executor import LocalExecutor
 from taciturn.release.read import load_release
 from taciturn.release.verify import verify_release
 from taciturn.release.write import UsersOut, write_release
@@ -31,15 +33,13 @@ from taciturn.solvers.als.rating import RatingAlgorithm
 from taciturn.solvers.als.size import interest_share
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.catalog import check_solver, make_solver
-from taciturn.solvers.contract import Fit, PublicFacts, QueryStep, Session
+from taciturn.solvers.contract import Algorithm, Fit, PublicFacts, QueryStep, Session
 from taciturn.solvers.entry import PATTERN_INTEREST
-from taciturn.solvers.interest import rating as module
-from taciturn.solvers.interest.affinity import Measured, data_weight, item_vectors, whitened
+from taciturn.solvers.interest import rating
 from taciturn.solvers.interest.algorithm import WithInterest
-from taciturn.solvers.interest.fold_in import folded_interests, implicit_rows
-from taciturn.solvers.interest.part import Popularity
+from taciturn.solvers.loop import Training
 from tests.narrow import gaussian_events
-from tests.solvers.helpers import BUDGET, random_ratings
+from tests.solvers.helpers import BUDGET
 
 Patch = pytest.MonkeyPatch
 
@@ -134,16 +134,35 @@ def test_where_noise_leaves_no_room_interest_is_popularity_alone(unit: str) -> N
     assert fitted(unit=unit).model.interest_count > 1
 
 
-def test_without_factors_the_share_of_interest_goes_to_numbers_of_ratings() -> None:
+def test_without_factors_every_table_by_item_counts_ratings() -> None:
+    """Under `rating` nothing moves: tables by user cost groups of ratings more than by item."""
     few = two_tastes(users=40, items=30)
-    fit = fitted(few, epsilon=0.5, unit="rating")
-    squares = {
-        event.purpose: event.mu**2
-        for event in gaussian_events(fit.ledger)
-        if "interest" in event.purpose
-    }
-    first = squares.pop("interest, round 1 of 4, sums by item")
-    assert len(squares) == 6 and sum(squares.values()) < 0.01 * first
+    solver, budget = AlsSolver(unit="rating"), Budget.from_epsilon(0.5, 1e-5)
+    algorithm = solver.algorithm(PublicFacts.of(few, Unit.RATING), budget)
+    training = Training(algorithm, LocalExecutor(few), Session(noise=InsecureTestNoise(1)))
+    noise = [float(np.mean(1 / state.interest.popularity.precision)) for state in states(training)]
+    # Counts, then four tables by item with three by user between them.
+    assert noise[0] > noise[1] == noise[2] > noise[3] == noise[4] > noise[5] == noise[6] > noise[7]
+
+
+def states(training: Training[Any]) -> Iterator[Any]:
+    """States after the first eight steps."""
+    for finished in islice(training.steps(), 8):
+        yield finished.after
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 20.0])
+@pytest.mark.parametrize("way", [{"unit": "rating"}, {"unit": "user"}])
+def test_groups_of_ratings_cost_what_was_planned(way: dict[str, Any], epsilon: float) -> None:
+    few = two_tastes(users=40, items=30)
+    solver, budget = AlsSolver(**way), Budget.from_epsilon(epsilon, 1e-5)
+    planned, recorded = (
+        Certificate.from_ledger(Ledger(events), 1e-5)
+        for events in (solver.plan(few, budget), solver.fit(few, budget).ledger.events)
+    )
+    assert len(planned.group) == len(recorded.group) > 1
+    for one, other in zip(planned.group, recorded.group, strict=True):
+        assert one.mu == pytest.approx(other.mu, rel=1e-9)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -159,95 +178,6 @@ def test_folding_in_gives_the_interest_of_training(way: dict[str, Any]) -> None:
         found = fit.model.fold_in(own).interest
         assert users.interests is not None and found is not None
         assert np.allclose(found, users.interests[row], atol=1e-3)
-
-
-def test_interests_of_many_users_equal_those_of_each_alone() -> None:
-    random = np.random.default_rng(2)
-    ratings = random_ratings(4, users=30, items=20)
-    items = InterestItems.of(random.normal(size=(20, 5)).astype(np.float32))
-    interest = Interest(rating_weight=1.0, unseen_weight=0.3, regularization=0.05)
-    pattern = ratings.pattern.by_user
-    found = folded_interests(pattern, items, interest)
-    for user in range(30):
-        seen = pattern.columns[pattern.starts[user] : pattern.starts[user + 1]]
-        assert np.allclose(found[user], items.coefficients(seen, interest), atol=1e-3)
-
-
-def test_implicit_rows_minimise_their_objective() -> None:
-    """The normal equations, written out for one row."""
-    random = np.random.default_rng(5)
-    pattern = random_ratings(4, users=6, items=15).pattern.by_user
-    others = random.normal(size=(15, 3))
-    targets = random.normal(size=pattern.entries).astype(np.float32)
-    interest = Interest(rating_weight=1.0, unseen_weight=0.2, regularization=0.1)
-    found = implicit_rows(pattern, others, interest, targets=targets)
-    for row in range(6):
-        entries = slice(pattern.starts[row], pattern.starts[row + 1])
-        mine = others[pattern.columns[entries]]
-        system = mine.T @ mine + 0.2 * others.T @ others
-        system += 0.1 * (len(mine) + 0.2 * 15) * np.eye(3)
-        expected = np.linalg.solve(system, mine.T @ targets[entries])
-        assert np.allclose(found[row], expected, atol=1e-4)
-
-
-def test_posterior_recovers_factors_from_exact_measurements() -> None:
-    random = np.random.default_rng(0)
-    factors, counts = random.normal(size=(200, 3)), random.uniform(50, 500, 200)
-    slope, mean = random.normal(size=(3, 3)), random.normal(size=3)
-    measured = Measured(
-        sums=counts[:, None] * (mean + factors @ slope.T),
-        counts=counts,
-        noise=1e-6,
-        mean=mean,
-        slope=slope,
-        scatter=np.zeros((3, 3)),
-    )
-    assert np.allclose(measured.posterior(), factors, atol=1e-3)
-
-
-def test_posterior_of_noise_alone_is_almost_zero() -> None:
-    random = np.random.default_rng(0)
-    measured = Measured(
-        sums=random.normal(size=(500, 2)) * 100,
-        counts=np.full(500, 50.0),
-        noise=100.0,
-        mean=np.zeros(2),
-        slope=np.eye(2),
-        scatter=np.eye(2),
-    )
-    assert np.abs(measured.posterior()).max() < 1.5
-    assert float((measured.posterior() ** 2).mean()) < 0.1 * 2**2
-
-
-def test_whitened_rows_have_mean_zero_and_covariance_one() -> None:
-    random = np.random.default_rng(1)
-    counts = random.uniform(1, 9, 300)
-    rows = whitened(random.normal(size=(300, 4)) @ random.normal(size=(4, 4)) + 3, counts)
-    shares = counts / counts.sum()
-    assert np.allclose(shares @ rows, 0, atol=1e-9)
-    assert np.allclose((rows * shares[:, None]).T @ rows, np.eye(4), atol=1e-9)
-
-
-def test_data_weight_grows_with_counts_and_falls_with_noise() -> None:
-    counts = np.full(10, 100.0)
-    usual = data_weight(counts, 5.0, 4)
-    assert data_weight(2 * counts, 5.0, 4) > usual > data_weight(counts, 10.0, 4)
-    assert usual > data_weight(counts, 5.0, 8)
-
-
-def test_item_vectors_begin_with_popularity_in_order_of_counts() -> None:
-    counts = np.array([3.0, 50.0, 10.0])
-    vectors = item_vectors(counts, np.zeros((3, 2)))
-    assert np.argsort(vectors[:, 0]).tolist() == [0, 2, 1]
-    assert np.mean((vectors**2).sum(axis=1)) == pytest.approx(1)
-
-
-def test_popularity_combines_tables_by_their_precision() -> None:
-    counts = np.array([100.0, 400.0])
-    first = Popularity.of_counts(counts + 10, 10.0, counts)
-    both = first.with_counts(counts, 0.1)
-    assert np.abs(both.counts - counts).max() < 0.1
-    assert both.reliability > first.reliability > 0.9
 
 
 # Planted bugs.
@@ -304,17 +234,36 @@ def test_interest_that_is_not_charged_is_refused_by_the_gate(monkeypatch: Patch)
         fitted(unit="rating")
 
 
-def test_shares_that_move_beyond_the_total_are_refused_by_the_gate(monkeypatch: Patch) -> None:
-    """Planted bug: without factors the first table gets the share of all, twice."""
-    original = module.RatingInterest.shares
+def test_shares_that_move_beyond_the_total_are_refused(monkeypatch: Patch) -> None:
+    """Planted bug: what moves to popularity stays with the ratings too."""
+    few = two_tastes(users=40, items=30)
+    assert fitted(few, epsilon=0.3, unit="user").model.interest_count == 1
+    scaled = Algorithm.shares
+    monkeypatch.setattr(
+        WithInterest,
+        "shares",
+        lambda self, step, state: (
+            self._part.shares(self._order[step][1], state.interest)
+            if self._order[step][0]
+            else scaled(self, step, state)
+        ),
+    )
+    with pytest.raises(BudgetExceeded):
+        fitted(few, epsilon=0.3, unit="user")
+
+
+def test_shares_that_move_to_tables_of_another_kind_are_refused(monkeypatch: Patch) -> None:
+    """Planted bug: the total stays, but the guarantee for groups would depend on the ratings."""
+    original = rating.RatingInterest.shares
 
     def shares(self: Any, step: int, state: Any) -> tuple[float, ...]:
-        found = original(self, step, state)
-        return tuple(2 * share for share in found) if step == 0 else found
+        (share,) = original(self, step, state)
+        is_by_item = step % 2 == 0
+        return (share * (1.3 if is_by_item else 1 - 0.3 * 4 / 3),)
 
-    monkeypatch.setattr(module.RatingInterest, "shares", shares)
-    with pytest.raises(BudgetExceeded):
-        fitted(two_tastes(users=40, items=30), epsilon=0.5, unit="rating")
+    monkeypatch.setattr(rating.RatingInterest, "shares", shares)
+    with pytest.raises(BudgetExceeded, match="planned for tables of its kind"):
+        fitted(unit="rating")
 
 
 # Ledgers and releases.

@@ -293,8 +293,9 @@ class Algorithm(ABC, Generic[State]):
     def shares(self, step: int, state: State) -> tuple[float, ...]:
         """Budget shares of the tables of a `QueryStep`.
 
-        Default: those of the schedule. Released numbers may move shares between steps, but all
-        steps together never get more than in the schedule; the gate refuses anything else.
+        Default: those of the schedule. Released numbers may move shares between tables whose
+        sensitivity grows alike for groups. All steps together have the same total, whatever is
+        released: a certificate is computed from the shares that were spent. The loop refuses more.
         """
         scheduled = self.schedule[step]
         return scheduled.shares if isinstance(scheduled, QueryStep) else ()

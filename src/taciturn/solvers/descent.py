@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import log_ndtr, ndtri
+from scipy.special import erfcx, ndtri
 
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.model import assumptions
@@ -34,6 +34,9 @@ _DOUBT = 2.0
 _BIASES_ALONE = 1.5
 """Regularization without factors, relative to that with them. Noisy counts are taken for exact
 ones, so that biases are less certain than they seem."""
+
+_FAR = -50.0
+"""Standard deviations below 0 from which a truncated normal distribution is nearly exponential."""
 
 _QUANTILES = 100
 """Number of counts that represent a distribution."""
@@ -357,23 +360,31 @@ def prior_means(rows: Rows, counts: Vector, features: Rows | None = None) -> Row
 
 def shrunk_counts(counts: Vector, noise: float | Vector, usual: float) -> Vector:
     """Posterior mean of each count under an exponential prior with this mean."""
-    shifted, tail = _truncated(counts, noise, usual)
-    worth: Vector = np.maximum(shifted + noise * tail, 1e-3)
+    _, excess, _ = _truncated(counts, noise, usual)
+    worth: Vector = np.maximum(noise * excess, 1e-3)
     return worth
 
 
 def count_variances(counts: Vector, noise: float | Vector, usual: float) -> Vector:
     """Posterior variance of each count under an exponential prior with this mean."""
-    shifted, tail = _truncated(counts, noise, usual)
-    share = 1 - tail * (tail + shifted / noise)
-    # Far in the tail, where both terms nearly cancel, the variance is that of the prior.
-    found: Vector = np.maximum(np.square(noise) * share, 0.0)
-    return np.minimum(found, usual**2)
+    ratio, excess, hazard = _truncated(counts, noise, usual)
+    far = ratio < _FAR
+    share = np.where(far, 1 / np.where(far, ratio, 1.0) ** 2, 1 - hazard * excess)
+    found: Vector = np.square(noise) * np.maximum(share, 0.0)
+    return found
 
 
-def _truncated(counts: Vector, noise: float | Vector, usual: float) -> tuple[Vector, Vector]:
-    """Mean of the posterior before it is truncated at 0, and its hazard there in standard units."""
-    shifted = counts - np.square(noise) / usual
-    ratio = shifted / noise
-    tail = np.exp(-(ratio**2) / 2 - 0.5 * math.log(2 * math.pi) - log_ndtr(ratio))
-    return shifted, tail
+def _truncated(
+    counts: Vector, noise: float | Vector, usual: float
+) -> tuple[Vector, Vector, Vector]:
+    """Mean of the posterior before it is truncated at 0, its mean afterwards, and the hazard at 0.
+
+    All are in units of the noise.
+    """
+    ratio = (counts - np.square(noise) / usual) / noise
+    hazard = math.sqrt(2 / math.pi) / erfcx(-ratio / math.sqrt(2))
+    # Far in the tail both terms nearly cancel, and the truncated posterior is exponential.
+    far = ratio < _FAR
+    inverse = 1 / np.where(far, ratio, -1.0)
+    excess = np.where(far, 2 * inverse**3 - inverse, hazard + ratio)
+    return ratio, excess, hazard

@@ -5,14 +5,14 @@ Recording, noise, checkpoints, progress and plans are implemented here for all a
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Generic
 
-from taciturn.accounting.events import Event, FoldInServing, PatternRelease
+from taciturn.accounting.events import Event, FoldInServing, GaussianRelease, PatternRelease
 from taciturn.accounting.ledger import Ledger
-from taciturn.errors import InvalidParameter
+from taciturn.errors import BudgetExceeded, InvalidParameter
 from taciturn.mechanisms.exact_gate import ExactGate
 from taciturn.mechanisms.extent import Extent
 from taciturn.mechanisms.gate import Gate
@@ -28,6 +28,9 @@ from taciturn.solvers.contract import (
 )
 
 _logger = logging.getLogger(__name__)
+
+_ROUNDING = 1e-9
+"""Relative error of sums of shares."""
 
 CHECKPOINT_SECONDS = 10.0
 """Time between checkpoints of a run with a folder."""
@@ -100,7 +103,7 @@ class Training(Generic[State]):
             threads=session.threads,
             extent=Extent.of(query for query, _ in asked),
         )
-        gate.plan_all(asked)
+        self._planned = _squares(gate.plan_all(asked))
         return gate
 
     def run(self) -> State:
@@ -146,7 +149,23 @@ class Training(Generic[State]):
         spec = self._algorithm.query(number, self.state)
         _check_scheduled(spec, step)
         shares = self._algorithm.shares(number, self.state)
+        if isinstance(self._gate, Gate):
+            self._check_shares(self._gate, spec, shares)
         return self._gate.release(spec, self._executor, shares=shares)
+
+    def _check_shares(self, gate: Gate, spec: QuerySpec, shares: Sequence[float]) -> None:
+        """Raise if shares moved to tables that cost groups of ratings more than those planned.
+
+        The guarantee for groups follows from the totals of tables that grow alike, so each of these
+        totals is capped, not only that of all tables.
+        """
+        asked = [gate.plan(each, share) for each, share in zip(spec.queries, shares, strict=True)]
+        for growth, total in _squares([*gate.ledger.events[: gate.position], *asked]).items():
+            if total > self._planned.get(growth, 0.0) * (1 + _ROUNDING):
+                raise BudgetExceeded(
+                    "a step would spend more than planned for tables of its kind; this release was "
+                    "not made"
+                )
 
     def finish(self) -> Ledger:
         """Ledger of a finished training.
@@ -167,6 +186,16 @@ class Training(Generic[State]):
         if self._session.folder:
             self._session.folder.save_state(self._events_done, pack(self._steps_done, self.state))
             self._saved_at = monotonic()
+
+
+def _squares(events: Iterable[Event]) -> dict[float, float]:
+    """Sum of μ² of noisy tables, by the growth of their sensitivity for groups."""
+    found: dict[float, float] = {}
+    for event in events:
+        if isinstance(event, GaussianRelease):
+            growth = event.growth(2)
+            found[growth] = found.get(growth, 0.0) + event.mu**2
+    return found
 
 
 def _check_scheduled(spec: QuerySpec, step: QueryStep) -> None:

@@ -48,7 +48,6 @@ class TestFoldInUnderRating(ProvenContract):
     small: ClassVar = {"factors": 2, "iterations": 4, "serve": "fold-in"}
     unit = Unit.RATING
     fixed_sensitivities = False
-    moves_shares = True
     further_proofs = ("interest.md#claim",)
 
 

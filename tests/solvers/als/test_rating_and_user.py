@@ -47,7 +47,6 @@ class TestAlsUnderRating(LearnsCheckerboard, ProvenContract):
     small: ClassVar = {"factors": 2, "iterations": 4}
     unit = Unit.RATING
     fixed_sensitivities = False
-    moves_shares = True
     further_proofs = ("interest.md#claim",)
 
 

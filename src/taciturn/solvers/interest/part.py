@@ -27,9 +27,6 @@ RANKS = (2, 3, 4, 6, 8, 12, 16, 24)
 CONSTANT = 0.3
 """Constant feature beside factors, by which each table also counts the ratings of an item."""
 
-LEFT_OVER = 2.0**-10
-"""Budget share of a table that is not needed, as a fraction of the share of interest."""
-
 _RATING_WEIGHT = 0.8
 """Weight of a predicted rating, on a scale of width 4, beside interest of standard deviation 1."""
 
@@ -68,7 +65,7 @@ class InterestPart(ABC, Generic[State]):
     def shares(self, step: int, state: State) -> tuple[float, ...]:
         """Budget shares of the tables of a step.
 
-        All together are at most those of `steps` and what is `moved`.
+        All together are those of `steps` and what is `moved`.
         """
         raise NotImplementedError
 
@@ -155,8 +152,8 @@ class Popularity:
         """Variance of the posterior means over the items, as a share of that of the numbers."""
         noise = np.sqrt(1 / self.precision)
         known = float(np.var(self.counts))
-        unknown = count_variances(self.sums / self.precision, noise, self.usual)
-        return max(known / (known + float(unknown.mean())), 1e-3)
+        unknown = float(count_variances(self.sums / self.precision, noise, self.usual).mean())
+        return max(known / (known + unknown), 1e-3) if known > 0 else 1e-3
 
 
 def _rating_weight(reliability: float) -> float:

@@ -2,7 +2,7 @@
 
 Item factors follow from the raters of each item and user factors from the items of each user, in
 turn, by `affinity`. Both axes are released, so that all features are public. Where noise leaves no
-room for factors, the whole share goes into numbers of ratings by item.
+room for factors, every table by item counts ratings.
 """
 
 import math
@@ -28,7 +28,6 @@ from taciturn.solvers.interest.affinity import (
 )
 from taciturn.solvers.interest.part import (
     CONSTANT,
-    LEFT_OVER,
     RANKS,
     InterestPart,
     Popularity,
@@ -80,7 +79,7 @@ class RatingInterest(InterestPart[RatingInterestState]):
     """
 
     def __init__(self, facts: PublicFacts, budget: Budget, share: float, view: ValueView) -> None:
-        self._facts, self._view, self._mu, self._total = facts, view, budget.mu, share
+        self._facts, self._view, self._mu = facts, view, budget.mu
         axes = [Axis.ITEMS, Axis.USERS] * INTEREST_ROUNDS
         self._axes = axes[:-1]
         self._share = share / len(self._axes)
@@ -134,11 +133,8 @@ class RatingInterest(InterestPart[RatingInterestState]):
         )
 
     def shares(self, step: int, state: RatingInterestState) -> tuple[float, ...]:
-        """Equal shares; without factors, almost all of them for the first table by item."""
-        if state.rank != 0:
-            return (self._share,)
-        rest = LEFT_OVER * self._total
-        return (self._total - rest * (len(self._axes) - 1),) if step == 0 else (rest,)
+        """Equal shares. Without factors, every table by item counts ratings."""
+        return (self._share,)
 
     def query(self, step: int, state: RatingInterestState, counts: RatingCounts) -> PatternSums:
         """Σ of a constant and the factors of the counterparts."""

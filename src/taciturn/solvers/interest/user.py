@@ -48,8 +48,8 @@ _RELIABLE = 0.01
 """Minimum reliability of popularity from the first table, without factors. Below it, ratings are as
 noisy, and popularity gains more from their budget than they lose."""
 
-_MOVED = 0.12
-"""Budget share that moves from ratings to popularity then."""
+_MOVED, _MU_MAX = 0.12, 1.0
+"""Budget share that moves from ratings to popularity then, and the largest μ with which it may."""
 
 _WEIGHT_POWER = 0.5
 """Power of an item's popularity in the weight of a contribution to it."""
@@ -112,7 +112,7 @@ class UserInterest(InterestPart[UserInterestState]):
         *,
         may_move: bool = True,
     ) -> None:
-        self._may_move = may_move
+        self._may_move = may_move and budget.mu <= _MU_MAX
         self._items, self._view, self._unit = facts.items, view, unit
         self._share = share / INTEREST_ROUNDS
         # Under other units than `user`, noise is twice as large.
