@@ -168,7 +168,8 @@ def test_impossible_orders_are_errors_in_one_line(
     taciturn: Command, release: Path, arguments: list[str], words: str
 ) -> None:
     write_small(release.parent / "plain")
-    own = pl.DataFrame({"item_id": [1, 2], "profile": [[1.0, 2.0]] * 2})
+    width = load_release(release).model.factor_count
+    own = pl.DataFrame({"item_id": [1, 2], "profile": [[1.0] * width] * 2})
     own.write_parquet(release.parent / "own.parquet")
     user = ["--user", "1"] if arguments[0] == "recommend" else []
     result = taciturn(*arguments, *user, cwd=release.parent)

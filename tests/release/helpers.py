@@ -47,7 +47,7 @@ def copy(source: Path, target: Path) -> Path:
 
 def write_with_interest(path: Path, columns: int = 4, **options: Any) -> Fit:
     """Release with random interest vectors."""
-    trained = small_fit()
+    trained = small_fit("als")
     fit = replace(trained, model=with_interest(trained.model, columns))
     write_release(fit, certificate(fit), path, **options)
     return fit

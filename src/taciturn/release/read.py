@@ -21,6 +21,7 @@ from taciturn.release.facts import facts_from_dict
 from taciturn.release.sign import PublicKey, as_public_key, check_signature
 from taciturn.release.tables import profiles_from_parquet
 from taciturn.solvers.catalog import check_solver
+from taciturn.solvers.entry import Entry
 
 SMALL_MAX, TABLE_MAX = 2**20, 2**36
 """Maximum sizes of text files and tables, in bytes; a ledger may be as long as any JSON."""
@@ -178,6 +179,7 @@ def parse(path: Path, files: dict[str, bytes]) -> Release:
     model = replace(model, users=tables.get(bundle.USERS), items=tables.get(bundle.ITEMS))
     release = Release(path=path, certificate=certificate, facts=facts, model=model)
     _check_users(release)
+    _check_model(entry, release)
     return release
 
 
@@ -192,6 +194,24 @@ def _check_users(release: Release) -> None:
         users is not None and kind == "pseudonyms" and users.ids.dtype != pl.String
     ):
         raise CheckFailed(f"facts.user_ids does not match {bundle.USERS}")
+
+
+def _check_model(entry: Entry, release: Release) -> None:
+    """Raise unless the model has the parts that its solver learns, and no others."""
+    model = release.model
+    if (model.interest is not None) != entry.has_interest(release.facts.settings):
+        stated = "learns" if model.interest is None else "does not learn"
+        raise CheckFailed(f"the solver of the release {stated} interest, unlike the release")
+    if entry.predicts_ratings:
+        return
+    profiles = [each for each in (model.users, model.items) if each is not None]
+    is_constant = model.mean == (model.scale.low + model.scale.high) / 2
+    is_constant = is_constant and not any(each.biases.any() for each in profiles)
+    if not is_constant or model.factor_count > 0 or model.interest_count != 1:
+        raise CheckFailed(
+            f"a release of {release.facts.solver} predicts the middle of the scale and has nothing "
+            "but popularity"
+        )
 
 
 def _text(content: bytes) -> str:

@@ -212,12 +212,14 @@ CATALOG: dict[str, Entry] = {
         ledgers=_POPULARITY_LEDGERS,
         pattern_purposes={POPULARITY: None},
         predicts_ratings=False,
+        always_has_interest=True,
     ),
     "non-private": Entry(
         home="non_private:NonPrivateSolver",
         status=Status.NONE,
         settings={"factors": _COUNT, "iterations": _COUNT},
         ledgers={Unit.VALUE: None},
+        always_has_interest=True,
         inputs=frozenset({InputKind.ITEM_FEATURES}),
     ),
     "non-private-gradient": Entry(
@@ -238,6 +240,7 @@ CATALOG: dict[str, Entry] = {
         settings={"unit": _UNIT},
         ledgers={Unit.VALUE: None},
         predicts_ratings=False,
+        always_has_interest=True,
     ),
 }
 

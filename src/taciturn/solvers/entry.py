@@ -86,6 +86,8 @@ SUM_OF_RATINGS = "sum of ratings"
 FOLD_IN = "fold-in"
 """Value of the setting `serve` under which users fold in."""
 
+_OF_INTEREST = {PATTERN_INTEREST, POPULARITY}
+
 INTEREST_ROUNDS = 4
 """Number of rounds in which a solver queries interest."""
 
@@ -123,6 +125,8 @@ class Entry:
         Kinds of public inputs that it uses, each at most once.
     predicts_ratings
         Whether its predicted ratings depend on the ratings. If not, it only ranks.
+    always_has_interest
+        Whether its profiles have interest vectors whatever the settings.
     """
 
     home: str
@@ -135,6 +139,7 @@ class Entry:
     ledger_of_users: LedgerShape | None = None
     inputs: frozenset[InputKind] = frozenset()
     predicts_ratings: bool = True
+    always_has_interest: bool = False
 
     @property
     def is_private(self) -> bool:
@@ -208,17 +213,28 @@ class Entry:
                 "the number of steps in the ledger is not the number of iterations in the settings"
             )
 
+    def has_interest(self, settings: Mapping[str, Any]) -> bool:
+        """Whether profiles have interest vectors."""
+        return self.always_has_interest or learns_interest(settings)
+
     def _check_patterns(self, ledger: Ledger, settings: Mapping[str, Any]) -> None:
         """Raise unless each published statistic of the pattern is one that the settings allow."""
         found = [each.purpose for each in ledger.events if isinstance(each, PatternRelease)]
-        allowed = [
+        allowed = {
             purpose
             for purpose, setting in self.pattern_purposes.items()
             if ledger.unit is Unit.VALUE and settings.get(setting or "") is not False
-        ]
-        if len(set(found)) < len(found) or not set(found).issubset(allowed):
+        }
+        # Interest from the public pattern is published whenever there is interest, and only then.
+        needed = (
+            allowed & _OF_INTEREST if self.is_private and self.has_interest(settings) else set()
+        )
+        allowed -= _OF_INTEREST - needed
+        if len(set(found)) < len(found) or not needed <= set(found) <= allowed:
             raise InvalidDocument(
                 "the ledger publishes features of the rating pattern, but the settings do not"
+                if not set(found) <= allowed
+                else "the ledger lacks the release of interest that follows from the rating pattern"
             )
 
     def is_of_biases(self, ledger: Ledger) -> bool:
