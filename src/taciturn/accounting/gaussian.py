@@ -1,7 +1,8 @@
 """Exact accounting of Gaussian mechanisms by Gaussian differential privacy (GDP).
 
 A Gaussian mechanism with L2 sensitivity Δ and noise scale σ is exactly (Δ/σ)-GDP, and mechanisms
-with ratios fixed in advance compose to μ² = Σ (Δ/σ)². A μ-GDP release is (ε, δ)-DP exactly when
+whose ratios, or the sum of whose squared ratios, were fixed in advance compose to
+μ² = Σ (Δ/σ)². A μ-GDP release is (ε, δ)-DP exactly when
 
     δ ≥ Φ(−a) − e^ε Φ(−b),     a = ε/μ − μ/2,   b = a + μ,
 

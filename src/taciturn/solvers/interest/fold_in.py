@@ -18,7 +18,7 @@ def folded_interests(
     """Interest vector of every user, as folding in gives it.
 
     Reads the pattern without noise: as private as the pattern. A row depends on the items of one
-    user alone.
+    user alone, up to the rounding of matrix products.
     """
     rows = implicit_rows(pattern, items.vectors.astype(np.float64), interest, threads)
     rows[pattern.counts == 0] = popularity_alone(rows.shape[1])
