@@ -162,7 +162,7 @@ def _rating_weight(reliability: float) -> float:
     Predicted ratings are shrunk where items have few ratings, so they order items better then. The
     powers fit datasets of 600 to 6,000 users.
     """
-    return float(min(_RATING_WEIGHT / reliability**3, 10 / reliability ** (1 / 3)))
+    return float(min(_RATING_WEIGHT / reliability**4, 10 / reliability ** (1 / 3)))
 
 
 def purpose(step: int, axis: Axis) -> str:
