@@ -15,7 +15,7 @@ from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Session
 
 EPSILONS = (1, 5, 10, 20)
-SPLITS = (21, 22, 23)
+SPLITS = (41, 42, 43)
 SOLVERS = {"als": EPSILONS, "gradient": EPSILONS, "bias": EPSILONS, "paper": (5, 10, 20)}
 REFERENCES = ("non-private", "non-private-gradient", "non-private-bias")
 
