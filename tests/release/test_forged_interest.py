@@ -29,7 +29,7 @@ def fitted(name: str, **options: Any) -> Fit:
 
 
 def problems(fit: Fit, folder: Path) -> list[str]:
-    """What verification says against a release of a fit."""
+    """Failed checks of a release of a fit, in words."""
     users = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
     certificate = Certificate.from_ledger(fit.ledger, 1e-5)
     write_release(fit, certificate, folder / "release", users_out=users)
