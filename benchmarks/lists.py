@@ -2,8 +2,8 @@
 
 Held-out ratings in the top quarter of the scale are relevant; all items without a training rating
 by the user are ranked. Numbers are multiples of the list by exact numbers of ratings on the same
-split, with the standard error of the mean. Columns: `popularity`, the solver of that name with the
-same unit and ε; `popular`, interest of `als` without its personal part; `interest`, the whole of
+split, with the standard error of the mean over splits. Columns: `popularity`, the solver of that
+name with the same unit and ε; `popular`, interest of `als` without its personal part; `interest`, the whole of
 it; `lists`, interest and predicted rating together, which is what `recommend` shows; `rating`,
 predicted ratings alone, of a training without interest; `against`, lists minus the popularity
 solver; `rmse`, the difference that learning interest makes. Exact, so owner-only.
@@ -55,6 +55,9 @@ NON_PRIVATE = 2.35
 AGAINST_POPULARITY = 0.98
 """Least ratio to the popularity solver with the same unit and ε, on every dataset."""
 
+TRAININGS = {Unit.VALUE: 1, Unit.RATING: 3, Unit.USER: 3}
+"""Trainings on each split, of which means are taken: lists of few users vary with the noise."""
+
 Split = tuple[Ratings, Ratings]
 
 
@@ -80,8 +83,16 @@ def _with(matched: Matched, *, personal: bool) -> Matched:
     return replace(matched, model=replace(model, interest=interest, **parts))
 
 
+def _measured(
+    split: Split, seed: int, unit: Unit, serve: Serve, epsilon: float
+) -> dict[str, float]:
+    """Means over the trainings on one split."""
+    found = [_measure(split, seed, unit, serve, epsilon) for _ in range(TRAININGS[unit])]
+    return {name: float(np.mean([each[name] for each in found])) for name in found[0]}
+
+
 def _measure(split: Split, seed: int, unit: Unit, serve: Serve, epsilon: float) -> dict[str, float]:
-    """NDCG@10 of each list on one split, and the difference in RMSE."""
+    """NDCG@10 of each list of one training, and the difference in RMSE."""
     train, test = split
     budget = Budget.from_epsilon(epsilon, 1e-5)
     fit, alone = (
@@ -144,7 +155,7 @@ def _rows(only: tuple[str, ...] | None) -> Iterator[dict[str, object]]:
         for unit, serve in SERVED:
             for epsilon in EPSILONS:
                 found = [
-                    _measure(split, seed, unit, serve, epsilon) for seed, split in splits.items()
+                    _measured(split, seed, unit, serve, epsilon) for seed, split in splits.items()
                 ]
                 row = {"ratings": name, "unit": unit, "serve": serve, "epsilon": epsilon}
                 yield row | _summary(found, exact)

@@ -1,6 +1,7 @@
 """Interest queries of whole users: any change of one user keeps the recorded bound."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from taciturn.queries.values import GridValues
 from tests.queries.helpers import (
     Floats,
     assert_bounded,
+    chosen_values,
     constant_values,
     every_pair,
     largest_ratio,
@@ -36,12 +38,18 @@ Integers = npt.NDArray[np.int64]
 
 
 def released(
-    random: np.random.Generator, items: int, factors: int, constant: float = 0.3
+    random: np.random.Generator,
+    items: int,
+    factors: int,
+    constant: float = 0.3,
+    *,
+    by_liking: bool = False,
 ) -> InterestItems:
     return InterestItems(
         rows=random.normal(size=(items, factors)) * 10.0 ** random.integers(-3, 4),
         weights=random.integers(1, WEIGHT_MAX, items, endpoint=True),
         constant=constant,
+        by_liking=by_liking,
     )
 
 
@@ -53,45 +61,63 @@ def pattern_of(ratings: Ratings) -> GridValues:
     return constant_values(ratings, user_view(), 0)
 
 
+def any_values(random: np.random.Generator, users: int, items: int) -> npt.NDArray[np.int32]:
+    """A value for every pair, some of them outside the grid."""
+    grid = user_view().grid
+    span = grid.highest - grid.lowest
+    found = random.integers(grid.lowest - span, grid.highest + span, (users, items))
+    return found.astype(np.int32)
+
+
 @settings(max_examples=80)
-@given(rated(), st.integers(0, 2**32), st.integers(0, 6), st.sampled_from([0.01, 0.3, 1.0]))
+@given(
+    rated(),
+    st.integers(0, 2**32),
+    st.integers(0, 6),
+    st.sampled_from([0.01, 0.3, 1.0]),
+    st.booleans(),
+)
 def test_no_user_moves_the_table_more_than_recorded(
-    some: tuple[Ratings, GridValues], seed: int, factors: int, constant: float
+    some: tuple[Ratings, GridValues], seed: int, factors: int, constant: float, by_liking: bool
 ) -> None:
     ratings, _ = some
     random = np.random.default_rng(seed)
-    spec = sums(released(random, ratings.shape[1], factors, constant))
-    user = int(random.integers(ratings.shape[0]))
+    spec = sums(released(random, ratings.shape[1], factors, constant, by_liking=by_liking))
+    table, user = any_values(random, *ratings.shape), int(random.integers(ratings.shape[0]))
     others = ratings.select(ratings.rows() != user)
-    assert_bounded(spec, pattern_of(ratings), pattern_of(others))
+    one, other = (chosen_values(each, user_view(), table) for each in (ratings, others))
+    assert_bounded(spec, one, other)
     (query,) = spec.queries
     assert (query.unit, query.rows) == (Unit.USER, Rows.ITEMS)
 
 
 @settings(max_examples=80)
-@given(st.integers(0, 2**32), st.sampled_from([1, 2, 7, 60]), st.integers(0, 4))
+@given(st.integers(0, 2**32), st.sampled_from([1, 2, 7, 60]), st.integers(0, 4), st.booleans())
 def test_no_change_of_a_user_moves_the_table_more_than_recorded_under_rating(
-    seed: int, items: int, factors: int
+    seed: int, items: int, factors: int, by_liking: bool
 ) -> None:
     random = np.random.default_rng(seed)
-    spec = sums(released(random, items, factors), Unit.RATING)
-    whole = every_pair(3, items)
+    spec = sums(released(random, items, factors, by_liking=by_liking), Unit.RATING)
+    whole, table = every_pair(3, items), any_values(random, 3, items)
     mine, keep = whole.rows() == 0, random.random(len(whole)) < 0.6
     found = []
     for _ in range(2):
         keep[mine] = random.random(items) < random.choice([0.0, 0.3, 1.0])
-        found.append(pattern_of(whole.select(keep.copy())))
+        table[0] = any_values(random, 1, items)
+        found.append(chosen_values(whole.select(keep.copy()), user_view(), table))
     assert_bounded(spec, *found)
     (query,) = spec.queries
     assert (query.unit, query.rows) == (Unit.RATING, Rows.CONTRIBUTIONS)
 
 
+@pytest.mark.parametrize("by_liking", [False, True])
 @pytest.mark.parametrize("count", [1, 16, 300])
-def test_a_user_attains_the_bound(count: int) -> None:
+def test_a_user_attains_the_bound(count: int, by_liking: bool) -> None:
     random = np.random.default_rng(0)
-    spec = sums(released(random, count, 3))
+    spec = sums(released(random, count, 3, by_liking=by_liking))
     one = every_pair(1, count)
-    ratio = largest_ratio(spec, pattern_of(one), pattern_of(one.select(np.zeros(count, bool))))
+    values = chosen_values(one, user_view(), any_values(random, 1, count))
+    ratio = largest_ratio(spec, values, pattern_of(one.select(np.zeros(count, bool))))
     assert 1 - Fraction(1, 10**3) < ratio <= 1
 
 
@@ -120,12 +146,17 @@ def test_contributions_that_turn_around_nearly_attain_the_doubled_bound(count: i
         assert largest_ratio(spec, one, other) > Fraction(97, 100)
 
 
-def test_sums_equal_those_of_an_obvious_loop() -> None:
+@pytest.mark.parametrize("by_liking", [False, True])
+def test_sums_equal_those_of_an_obvious_loop(by_liking: bool) -> None:
     random = np.random.default_rng(4)
     whole = every_pair(6, 9)
     ratings = whole.select(random.random(len(whole)) < 0.5)
-    items = released(random, 9, 2)
-    (found,) = sums(items).exact(pattern_of(ratings)).tables
+    items, table, grid = (
+        released(random, 9, 2, by_liking=by_liking),
+        any_values(random, 6, 9),
+        user_view().grid,
+    )
+    (found,) = sums(items).exact(chosen_values(ratings, user_view(), table)).tables
     expected = np.zeros((9, 3))
     for user in range(6):
         mine = ratings.by_user.columns[ratings.rows() == user]
@@ -133,9 +164,12 @@ def test_sums_equal_those_of_an_obvious_loop() -> None:
             continue
         total = items.rows[mine].sum(axis=0)
         row = np.append(0.3, np.sqrt(1 - 0.3**2) * total / np.linalg.norm(total))
-        size = np.sqrt((items.weights[mine] ** 2.0).sum())
+        liking = (table[user] - grid.lowest) / (grid.highest - grid.lowest)
+        rated_weights = np.rint(16 * np.clip(liking, 0, 1) ** 2).clip(1) if by_liking else 1.0
+        weights = items.weights * np.broadcast_to(rated_weights, 9)
+        size = np.sqrt((weights[mine] ** 2.0).sum())
         for item in mine:
-            expected[item] += items.weights[item] * row / size
+            expected[item] += weights[item] * row / size
     assert np.allclose(found * 2.0**-BOUND_BITS, expected, atol=1e-4)
 
 
@@ -180,6 +214,22 @@ def test_weights_that_are_not_divided_by_the_users_total_break_the_bound(
     one = every_pair(1, 50)
     gone = one.select(np.zeros(50, bool))
     assert largest_ratio(spec, pattern_of(one), pattern_of(gone)) > 1
+
+
+def test_ratings_that_do_not_count_in_the_total_break_the_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Planted bug: contributions are weighted by the ratings after they were divided."""
+    original = UserInterestSums._features
+
+    def features(self: UserInterestSums, pattern: Any, weights: Any, threads: Any) -> Any:
+        return original(self, pattern, np.ones_like(weights), threads)
+
+    monkeypatch.setattr(UserInterestSums, "_features", features)
+    spec = sums(released(np.random.default_rng(0), 50, 2, by_liking=True))
+    one = every_pair(1, 50)
+    liked = constant_values(one, user_view(), user_view().grid.highest)
+    assert largest_ratio(spec, liked, pattern_of(one.select(np.zeros(50, bool)))) > 1
 
 
 @pytest.mark.parametrize(

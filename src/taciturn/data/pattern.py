@@ -84,6 +84,13 @@ class Pattern:
         """Row of each entry."""
         return np.repeat(np.arange(len(self)), self.counts)
 
+    def transposed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Values of the entries, given row by row, in the order of the other axis."""
+        shape = len(self), self.width
+        table = scipy.sparse.csr_array((values, self.columns, self.starts), shape=shape)
+        found: npt.NDArray[Any] = table.tocsc().data
+        return found
+
     def ones(self) -> scipy.sparse.csr_array:
         """The pattern as a sparse table of ones (rows × width)."""
         entries = np.ones(self.entries, dtype=np.float32)

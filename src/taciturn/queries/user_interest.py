@@ -2,7 +2,8 @@
 
 Each user's interest is computed from that user's own items and released numbers. The contribution
 of a user to an item is the user's feature row times the weight of the item, and the norm of all
-contributions of a user together is at most 1 (docs/proofs/interest.md).
+contributions of a user together is at most 1 (docs/proofs/interest.md). Contributions can also be
+weighted by the ratings themselves, so that they go to items that the user liked.
 """
 
 from dataclasses import dataclass
@@ -12,16 +13,17 @@ import numpy.typing as npt
 
 from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
-from taciturn.data.pattern import Axis
+from taciturn.data.pattern import Axis, Pattern
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import FeatureGrid
 from taciturn.mechanisms.query import Answer, BoundedQuery
 from taciturn.queries.pattern_sums import presence_sums
 from taciturn.queries.per_user import USERS_MAX, check_axis, for_any_change
 from taciturn.queries.values import GridValues, ValueView
+from taciturn.queries.weighted_sums import grid_sums
 
 WEIGHT_MAX = 16
-"""Largest weight of an item; all weights are whole numbers from 1."""
+"""Largest weight of an item, and of a rating; all weights are whole numbers from 1."""
 
 BOUND_BITS = 26
 """Norm bound of a user's whole contribution, as a power of two of steps."""
@@ -43,11 +45,15 @@ class InterestItems:
         Weight of each item in every contribution: whole numbers from 1 to `WEIGHT_MAX`.
     constant
         Entry of a feature row that is the same for all users, 0 to 1; the norm of the row is 1.
+    by_liking
+        Whether contributions are weighted by the user's ratings too. The weight grows with the
+        square of a rating above the lowest.
     """
 
     rows: npt.NDArray[np.float64]
     weights: Integers
     constant: float
+    by_liking: bool = False
 
     def __post_init__(self) -> None:
         # Checked here: an error while users are computed would depend on their items.
@@ -71,14 +77,15 @@ class UserInterestSums:
     """Σ weight × feature row by item, where every user's whole contribution has norm at most 1.
 
     A user's feature row is (κ, √(1 − κ²)·a/‖a‖), with the sum a of the factors of the user's items,
-    and then divided by the root of the sum of the squared weights of these items.
+    and then divided by the root of the sum of the squared weights of these items. If liking counts,
+    a weight is that of the item times that of the user's rating.
 
     Parameters
     ----------
     purpose
         Purpose of the table.
     view
-        View of the ratings, ordered by user; their values are not used.
+        View of the ratings, ordered by user; their values are used only if liking counts.
     items
         Released items.
     width
@@ -112,18 +119,35 @@ class UserInterestSums:
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact table of the query. Reads private data; the result is private too."""
         values.check(self.view)
-        features = self._features(values, threads)
-        sums = presence_sums(values.along(Axis.ITEMS), features, threads)
+        pattern, weights = values.along(Axis.USERS), self._rating_weights(values)
+        features = self._features(pattern, weights, threads)
+        sums = grid_sums(
+            values.along(Axis.ITEMS),
+            pattern.transposed(weights) if self._items.by_liking else weights,
+            (0, WEIGHT_MAX),
+            features,
+            threads,
+        )
         return Answer((sums * self._items.weights[:, None],))
 
-    def _features(self, values: GridValues, threads: int | None) -> npt.NDArray[np.int32]:
-        """Feature row of every user in steps; depends on that user's items alone.
+    def _rating_weights(self, values: GridValues) -> npt.NDArray[np.int32]:
+        """Weight of each rating, user by user: 1, or the larger the better the user liked it."""
+        if not self._items.by_liking:
+            return np.ones(values.pattern.entries, dtype=np.int32)
+        grid = self.view.grid
+        liking = (values.clipped() - grid.lowest) / max(1, grid.highest - grid.lowest)
+        return np.clip(np.rint(WEIGHT_MAX * liking**2), 1, WEIGHT_MAX).astype(np.int32)
+
+    def _features(
+        self, pattern: Pattern, weights: npt.NDArray[np.int32], threads: int | None
+    ) -> npt.NDArray[np.int32]:
+        """Feature row of every user in steps; depends on that user's ratings alone.
 
         Nothing here can raise, whatever the ratings are.
         """
-        pattern, items = values.along(Axis.USERS), self._items
+        items = self._items
         squares = (items.weights * items.weights).astype(np.int32)[:, None]
-        totals = presence_sums(pattern, squares, threads)[:, 0]
+        totals = grid_sums(pattern, weights * weights, (0, WEIGHT_MAX**2), squares, threads)[:, 0]
         rows = np.zeros((len(pattern), items.columns))
         rows[:, 0] = 1.0
         if items.columns > 1:
@@ -150,7 +174,7 @@ def directions(sums: Integers) -> npt.NDArray[np.float64]:
 def bounded_rows(rows: npt.NDArray[np.float64], totals: Integers) -> npt.NDArray[np.int32]:
     """Rows of norm at most 1 as whole steps F with ‖F‖² · total ≤ 2^(2·BOUND_BITS), exactly.
 
-    `totals` are the sums of the squared weights of the users' items. A user without items gets
+    `totals` are the sums of the squared weights of the users' ratings. A user without items gets
     zeros, as does a row that rounding left too long.
     """
     one = 1 << BOUND_BITS

@@ -48,8 +48,12 @@ _RELIABLE = 0.01
 """Minimum reliability of popularity from the first table, without factors. Below it, ratings are as
 noisy, and popularity gains more from their budget than they lose."""
 
-_MOVED, _MU_MAX = 0.12, 1.0
-"""Budget share that moves from ratings to popularity then, and the largest μ with which it may."""
+_MOVED, _MOVED_MAX = 0.027, 0.4
+"""What moves from ratings to popularity then, as a number of μ², and the maximum share of the
+budget. While ratings are mostly noise, their error grows in proportion to the first."""
+
+_LIKING = 0.87
+"""Mean weight of a rating by liking, relative to the root of the mean square, as usual."""
 
 _WEIGHT_POWER = 0.5
 """Power of an item's popularity in the weight of a contribution to it."""
@@ -112,7 +116,7 @@ class UserInterest(InterestPart[UserInterestState]):
         *,
         may_move: bool = True,
     ) -> None:
-        self._may_move = may_move and budget.mu <= _MU_MAX
+        self._moved = min(_MOVED_MAX, _MOVED / budget.mu**2) if may_move else 0.0
         self._items, self._view, self._unit = facts.items, view, unit
         self._share = share / INTEREST_ROUNDS
         # Under other units than `user`, noise is twice as large.
@@ -176,8 +180,7 @@ class UserInterest(InterestPart[UserInterestState]):
 
     def moved(self, state: UserInterestState) -> float:
         """Share that ratings leave to popularity, where both are mostly noise."""
-        is_noise = state.rank == 0 and state.first_reliability < _RELIABLE
-        return _MOVED if is_noise and self._may_move else 0.0
+        return self._moved if _is_noise(state) else 0.0
 
     def query(self, step: int, state: UserInterestState, training: UserWeights) -> UserInterestSums:
         """Σ of a constant and the features of the users."""
@@ -188,6 +191,7 @@ class UserInterest(InterestPart[UserInterestState]):
                 rows=whitened(state.items, state.popularity.counts),
                 weights=state.weights,
                 constant=CONSTANT if state.rank else 1.0,
+                by_liking=_is_noise(state),
             ),
             width=1 + RANKS[-1],
             unit=self._unit,
@@ -205,6 +209,8 @@ class UserInterest(InterestPart[UserInterestState]):
         before, rank = state.popularity, int(state.rank)
         constant = CONSTANT if rank else 1.0
         scale = _contribution_totals(before.counts, state.weights) / before.counts
+        if _is_noise(state):
+            scale = _LIKING * scale
         popularity = before.with_counts(
             table[:, 0] / (constant * scale), noise / (constant * scale)
         )
@@ -233,6 +239,11 @@ class UserInterest(InterestPart[UserInterestState]):
     def item_vectors(self, state: UserInterestState) -> Rows:
         """Interest vectors of the items."""
         return item_vectors(state.popularity.counts, state.items)
+
+
+def _is_noise(state: UserInterestState) -> bool:
+    """Whether popularity is mostly noise. What users liked then makes the most of their bound."""
+    return state.rank == 0 and state.first_reliability < _RELIABLE
 
 
 def contribution_weights(counts: Vector) -> npt.NDArray[np.int64]:
