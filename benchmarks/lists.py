@@ -3,10 +3,10 @@
 Held-out ratings in the top quarter of the scale are relevant; all items without a training rating
 by the user are ranked. Numbers are multiples of the list by exact numbers of ratings on the same
 split, with the standard error of the mean over splits. Columns: `popularity`, the solver of that
-name with the same unit and ε; `popular`, interest of `als` without its personal part; `interest`, the whole of
-it; `lists`, interest and predicted rating together, which is what `recommend` shows; `rating`,
-predicted ratings alone, of a training without interest; `against`, lists minus the popularity
-solver; `rmse`, the difference that learning interest makes. Exact, so owner-only.
+name with the same unit and ε; `popular`, interest of `als` without its personal part; `interest`,
+the whole of it; `lists`, interest and predicted rating together, which is what `recommend` shows;
+`rating`, predicted ratings alone, of a training without interest; `against`, lists relative to the
+popularity solver; `rmse`, the difference that learning interest makes. Exact, so owner-only.
 """
 
 import warnings
