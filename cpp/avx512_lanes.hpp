@@ -1,7 +1,7 @@
 // Moves 32-bit sums out of AVX-512 registers.
 #pragma once
 
-#include "avx512.hpp"
+#include "targets.hpp"
 
 #if defined(__x86_64__)
 #include <algorithm>

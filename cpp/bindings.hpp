@@ -22,10 +22,6 @@ inline void require(bool holds, const char* otherwise) {
   if (!holds) throw std::invalid_argument(otherwise);
 }
 
-inline InstructionSet instruction_set(bool portable) {
-  return portable ? InstructionSet::portable : best_instruction_set();
-}
-
 // Throws unless rows [begin, end) of a CSR matrix exist, with ascending starts within the entries.
 inline void require_rows(const Vector<const std::int64_t>& starts, std::size_t begin,
                          std::size_t end, std::size_t entries) {

@@ -1,6 +1,6 @@
 #include "error_sums_avx512.hpp"
 
-#include "avx512.hpp"
+#include "targets.hpp"
 
 #if defined(__x86_64__)
 #include <algorithm>

@@ -65,7 +65,7 @@ void error_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
                 Matrix<const float> row_lines, Matrix<const std::int16_t> column_features,
                 Matrix<const float> column_lines, Matrix<std::int64_t> row_sums,
                 Matrix<std::int64_t> column_sums, Vector<std::int64_t> squares, std::size_t begin,
-                std::size_t end, bool portable, const std::optional<WeightArrays>& weights) {
+                std::size_t end, const std::optional<WeightArrays>& weights) {
   const std::size_t stride = row_features.shape(1), width = row_sums.shape(1);
   const auto rows = axis(row_features, row_lines);
   const auto others = axis(column_features, column_lines);
@@ -81,7 +81,7 @@ void error_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
               column_sums.shape(0) == others.rows,
           "features and sums differ in length");
   require_rows(starts, begin, end, columns.size());
-  const auto set = instruction_set(portable);
+  const auto set = taciturn::instruction_set();
   std::optional<PairWeights> checked;
   if (weights) checked = pair_weights(*weights, rows.rows, others.rows);
   const ErrorPass pass{starts.data(),       columns.data(), values.data(),
@@ -108,7 +108,7 @@ void bind_error_sums(nb::module_& module) {
              "value_range"_a, "prediction_range"_a, "first"_a, "threshold"_a, "row_features"_a,
              "row_lines"_a, "column_features"_a, "column_lines"_a,
              "row_sums"_a.noconvert(), "column_sums"_a.noconvert(), "squares"_a.noconvert(),
-             "begin"_a, "end"_a, "portable"_a = false, "weights"_a.noconvert() = nb::none(),
+             "begin"_a, "end"_a, "weights"_a.noconvert() = nb::none(),
              "Exact sums of prediction error times feature, by row and by column.");
   module.attr("FEATURE_NORM") = ErrorPass::norm;
   module.attr("PREDICTION_MAX") = ErrorPass::prediction_max;

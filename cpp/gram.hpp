@@ -11,24 +11,38 @@
 
 namespace taciturn::gram {
 
-constexpr std::size_t chunk = 64;     // entries summed in floats
-constexpr std::size_t tile_rows = 8;  // rows in a tile of the sums; its columns are one to three vectors
+constexpr std::size_t chunk = 64;      // entries summed in floats
+constexpr std::size_t rows_multiple = 8;  // storage of sums has a multiple of this many rows
+
+// A tile of the sums has `rows` rows and one to `widest` vectors of `lanes` columns: as many as fit
+// into the registers, with a factor for each row and the vectors that it multiplies.
+template <std::size_t Lanes, std::size_t Rows, std::size_t Widest>
+struct Tile {
+  static constexpr std::size_t lanes = Lanes, rows = Rows, widest = Widest;
+  using Vector = typename Floats<Lanes>::Vector;
+  static_assert(rows_multiple % Rows == 0 && Widest <= 3);
+};
+using PortableTile = Tile<4, 4, 2>;
+using Avx2Tile = Tile<8, 4, 3>;
+using Avx512Tile = Tile<16, 8, 3>;
 
 // Adds Σ_e panel[e, a] · panel[e, b] to sums[a, b] for a tile of `Wide` vectors that starts at (a, b).
-template <std::size_t Wide>
+template <typename Tile, std::size_t Wide>
 inline __attribute__((always_inline)) void add_tile(const float* panel, std::size_t entries,
                                                     std::size_t width, std::size_t a,
                                                     std::size_t b, double* sums) {
-  Lanes tile[tile_rows][Wide] = {};
+  using Vector = typename Tile::Vector;
+  constexpr std::size_t lanes = Tile::lanes;
+  Vector tile[Tile::rows][Wide] = {};
   for (std::size_t e = 0; e < entries; ++e) {
     const float* line = panel + e * width;
-    Lanes right[Wide];
-    for (std::size_t w = 0; w < Wide; ++w) right[w] = load(line + b + w * lanes);
-    for (std::size_t i = 0; i < tile_rows; ++i) {
+    Vector right[Wide];
+    for (std::size_t w = 0; w < Wide; ++w) right[w] = load<Vector>(line + b + w * lanes);
+    for (std::size_t i = 0; i < Tile::rows; ++i) {
       for (std::size_t w = 0; w < Wide; ++w) tile[i][w] += line[a + i] * right[w];
     }
   }
-  for (std::size_t i = 0; i < tile_rows; ++i) {
+  for (std::size_t i = 0; i < Tile::rows; ++i) {
     double* line = sums + (a + i) * width + b;
     for (std::size_t w = 0; w < Wide; ++w) {
       for (std::size_t l = 0; l < lanes; ++l) line[w * lanes + l] += tile[i][w][l];
@@ -37,22 +51,28 @@ inline __attribute__((always_inline)) void add_tile(const float* panel, std::siz
 }
 
 // Adds Σ_e panel[e, a] · panel[e, b] for the features a and the columns b ≥ a.
+template <typename Tile>
 inline __attribute__((always_inline)) void add_products(const float* panel, std::size_t entries,
                                                         std::size_t width, std::size_t features,
                                                         double* sums) {
-  for (std::size_t a = 0; a < features; a += tile_rows) {
+  constexpr std::size_t lanes = Tile::lanes;
+  for (std::size_t a = 0; a < features; a += Tile::rows) {
     std::size_t b = a / lanes * lanes, left = (width - b) / lanes;
-    for (; left > 4 || left == 3; left -= 3, b += 3 * lanes) {
-      add_tile<3>(panel, entries, width, a, b, sums);
+    if constexpr (Tile::widest == 3) {
+      for (; left > 4 || left == 3; left -= 3, b += 3 * lanes) {
+        add_tile<Tile, 3>(panel, entries, width, a, b, sums);
+      }
     }
-    for (; left > 1; left -= 2, b += 2 * lanes) add_tile<2>(panel, entries, width, a, b, sums);
-    if (left > 0) add_tile<1>(panel, entries, width, a, b, sums);
+    for (; left > 1; left -= 2, b += 2 * lanes) {
+      add_tile<Tile, 2>(panel, entries, width, a, b, sums);
+    }
+    if (left > 0) add_tile<Tile, 1>(panel, entries, width, a, b, sums);
   }
 }
 
 // Adds the products of the entries [first, last). fill(entry, line) writes the features of an entry;
 // `panel` holds `chunk` lines of `width` floats.
-template <typename Fill>
+template <typename Tile, typename Fill>
 inline __attribute__((always_inline)) void add_entries(std::int64_t first, std::int64_t last,
                                                        std::size_t width, std::size_t features,
                                                        Fill fill, float* panel, double* sums) {
@@ -61,7 +81,7 @@ inline __attribute__((always_inline)) void add_entries(std::int64_t first, std::
     for (std::size_t e = 0; e < entries; ++e) {
       fill(entry + static_cast<std::int64_t>(e), panel + e * width);
     }
-    add_products(panel, entries, width, features, sums);
+    add_products<Tile>(panel, entries, width, features, sums);
   }
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "avx512.hpp"
+#include "targets.hpp"
 #include "csr.hpp"
 
 namespace taciturn {
@@ -32,6 +32,12 @@ TACITURN_AVX512_LOOPS void run_avx512(const std::int64_t* starts, const std::int
                                       std::size_t end, std::int64_t* out) {
   run(starts, columns, values, features, begin, end, out);
 }
+
+TACITURN_AVX2_LOOPS void run_avx2(const std::int64_t* starts, const std::int32_t* columns,
+                                      GridValues values, GridFeatures features, std::size_t begin,
+                                      std::size_t end, std::int64_t* out) {
+  run(starts, columns, values, features, begin, end, out);
+}
 #endif
 
 }  // namespace
@@ -42,6 +48,9 @@ void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValu
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) {
     return run_avx512(starts, columns, values, features, begin, end, out);
+  }
+  if (set == InstructionSet::avx2) {
+    return run_avx2(starts, columns, values, features, begin, end, out);
   }
 #endif
   static_cast<void>(set);

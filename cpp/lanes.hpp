@@ -1,4 +1,4 @@
-// Vector of 16 floats.
+// Vectors of floats.
 #pragma once
 
 #include <cstddef>
@@ -6,14 +6,22 @@
 
 namespace taciturn {
 
+template <std::size_t Count>
+struct Floats {
+  typedef float Vector __attribute__((vector_size(Count * sizeof(float))));
+};
+
+// Floats of a stored group of items.
 constexpr std::size_t lanes = 16;
+using Lanes = Floats<lanes>::Vector;
 
-typedef float Lanes __attribute__((vector_size(lanes * sizeof(float))));
-
-inline __attribute__((always_inline)) Lanes load(const float* from) {
-  Lanes vector;
+template <typename Vector>
+inline __attribute__((always_inline)) Vector load(const float* from) {
+  Vector vector;
   std::memcpy(&vector, from, sizeof vector);
   return vector;
 }
+
+inline __attribute__((always_inline)) Lanes load(const float* from) { return load<Lanes>(from); }
 
 }  // namespace taciturn

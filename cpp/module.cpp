@@ -4,9 +4,12 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
+#include <vector>
 
 #include "abort_guard.hpp"
 #include "bindings.hpp"
@@ -38,11 +41,17 @@ std::string compiler() {
 #endif
 }
 
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const auto set : taciturn::supported_instruction_sets()) names.emplace_back(taciturn::name(set));
+  return names;
+}
+
 std::optional<std::size_t> fill(const taciturn::Ziggurat& table, Vector<const std::uint64_t> words,
-                                Vector<std::int64_t> out, bool portable) {
+                                Vector<std::int64_t> out) {
   require(words.size() >= out.size(), "fewer words than numbers to draw");
   require(out.size() < (std::size_t{1} << 32), "draw at most 2^32 - 1 numbers at once");
-  const auto set = instruction_set(portable);
+  const auto set = taciturn::instruction_set();
   nb::gil_scoped_release released;
   return table.fill(words.data(), words.size(), out.data(), out.size(), set);
 }
@@ -50,13 +59,13 @@ std::optional<std::size_t> fill(const taciturn::Ziggurat& table, Vector<const st
 void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                Vector<const std::int32_t> values, std::int32_t lowest, std::int32_t highest,
                Matrix<const std::int32_t> features, Matrix<std::int64_t> out, std::size_t begin,
-               std::size_t end, bool portable) {
+               std::size_t end) {
   require(columns.size() == values.size(), "columns and values differ in length");
   require(out.shape(0) + 1 == starts.size(), "starts must have one entry more than out has rows");
   require(out.shape(1) == features.shape(1), "out and features differ in width");
   require(lowest <= highest, "lowest exceeds highest");
   require_rows(starts, begin, end, columns.size());
-  const auto set = instruction_set(portable);
+  const auto set = taciturn::instruction_set();
   nb::gil_scoped_release released;
   taciturn::grid_sums(starts.data(), columns.data(), {values.data(), lowest, highest},
                    {features.data(), features.shape(0), features.shape(1)}, begin, end, out.data(),
@@ -64,12 +73,12 @@ void grid_sums(Vector<const std::int64_t> starts, Vector<const std::int32_t> col
 }
 
 void pack_rows(Matrix<const double> features, Vector<const double> factors,
-               Matrix<std::int16_t> out, std::size_t begin, std::size_t end, bool portable) {
+               Matrix<std::int16_t> out, std::size_t begin, std::size_t end) {
   require(factors.size() == features.shape(0), "pass one factor for each row");
   require(out.shape(0) == features.shape(0) && out.shape(1) >= features.shape(1),
           "features and out differ in shape");
   require(begin <= end && end <= out.shape(0), "rows out of range");
-  const auto set = instruction_set(portable);
+  const auto set = taciturn::instruction_set();
   bool finite;
   {
     nb::gil_scoped_release released;
@@ -82,7 +91,7 @@ void pack_rows(Matrix<const double> features, Vector<const double> factors,
 void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> columns,
                 Vector<const float> targets, Matrix<const float> counterparts,
                 Vector<const double> by_count, Vector<const double> fixed, Matrix<float> out,
-                Matrix<float> inverse, std::size_t begin, std::size_t end, bool portable) {
+                Matrix<float> inverse, std::size_t begin, std::size_t end) {
   const std::size_t width = counterparts.shape(1);
   require(columns.size() == targets.size(), "columns and targets differ in length");
   require(out.shape(0) + 1 == starts.size() && out.shape(1) == width,
@@ -94,7 +103,7 @@ void ridge_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t> co
   require(inverse.shape(0) == out.shape(0) && inverse.shape(1) == inverted * width && inverted < width,
           "inverse must have one row for each row of the table, and whole columns after the first");
   require_rows(starts, begin, end, columns.size());
-  const auto set = instruction_set(portable);
+  const auto set = taciturn::instruction_set();
   nb::gil_scoped_release released;
   taciturn::ridge_rows({starts.data(), columns.data(), targets.data(), counterparts.data(),
                      counterparts.shape(0), width, by_count.data(), fixed.data()},
@@ -106,7 +115,7 @@ void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t
                     Vector<const double> noise, Matrix<const double> known,
                     Matrix<const double> precision, Matrix<const double> pull,
                     Matrix<double> means, Matrix<double> variances, Matrix<double> total,
-                    std::size_t begin, std::size_t end, bool portable) {
+                    std::size_t begin, std::size_t end) {
   const std::size_t rows = means.shape(0), unknown = means.shape(1), features = noise.size();
   require(table.shape(1) % 16 == 0 && design % 16 == 0 && features <= design &&
               design + unknown + known.shape(1) <= table.shape(1),
@@ -119,7 +128,7 @@ void posterior_rows(Vector<const std::int64_t> starts, Vector<const std::int32_t
           "sums, prior and results differ in shape");
   require(starts.size() == rows + 1, "starts must have one entry more than there are rows");
   require_rows(starts, begin, end, columns.size());
-  const auto set = instruction_set(portable);
+  const auto set = taciturn::instruction_set();
   nb::gil_scoped_release released;
   taciturn::posterior_rows({starts.data(), columns.data(), table.data(), table.shape(0),
                          table.shape(1), features, design, unknown, known.shape(1), sums.data(),
@@ -142,8 +151,7 @@ void products(Vector<const std::int64_t> starts, Vector<const std::int32_t> colu
 void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> factors,
            Matrix<const float> biases, Matrix<const float> users,
            Vector<const std::int64_t> starts, Vector<const std::int32_t> excluded,
-           Matrix<std::int32_t> items, Matrix<float> scores, std::size_t begin, std::size_t end,
-           bool portable) {
+           Matrix<std::int32_t> items, Matrix<float> scores, std::size_t begin, std::size_t end) {
   require(factors.shape(0) == biases.shape(0) && factors.shape(1) == users.shape(1) &&
               factors.shape(2) == taciturn::Catalogue::lanes &&
               biases.shape(1) == taciturn::Catalogue::lanes,
@@ -153,7 +161,7 @@ void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> 
           "users and results differ in length");
   require(starts.size() == users.shape(0) + 1, "pass one row of excluded items for each user");
   require_rows(starts, begin, end, excluded.size());
-  const auto set = instruction_set(portable);
+  const auto set = taciturn::instruction_set();
   nb::gil_scoped_release released;
   taciturn::top_k({factors.data(), biases.data(), factors.shape(0), factors.shape(1)}, users.data(),
                {starts.data(), excluded.data()}, begin, end, items.shape(1), items.data(),
@@ -254,8 +262,20 @@ NB_MODULE(_core, module) {
   module.doc() = "Compiled kernels of Taciturn.";
   module.def("compiler", &compiler, "Compiler that built the core.");
   module.def(
-      "instruction_set", [] { return std::string(taciturn::name(taciturn::best_instruction_set())); },
-      "Instruction set that the kernels use on this processor.");
+      "instruction_set", [] { return std::string(taciturn::name(taciturn::instruction_set())); },
+      "Instruction set that the kernels use.");
+  module.def("instruction_sets", &instruction_sets,
+             "Instruction sets that this processor supports, the fastest first.");
+  module.def(
+      "use_instruction_set", [](const std::string& name) { taciturn::use_instruction_set(name); },
+      "name"_a, "Choose the instruction set of all kernels, for all threads.");
+  if (const char* chosen = std::getenv("TACITURN_ISA"); chosen && *chosen) {
+    try {
+      taciturn::use_instruction_set(chosen);
+    } catch (const std::invalid_argument& error) {
+      throw nb::import_error((std::string("TACITURN_ISA: ") + error.what()).c_str());
+    }
+  }
   module.def(
       "guard_aborts", [](nb::bytes line) { taciturn::guard_aborts({line.c_str(), line.size()}); },
       "line"_a, "Let an abort write a line to stderr and end the process with exit code 2.");
@@ -264,7 +284,7 @@ NB_MODULE(_core, module) {
   nb::class_<taciturn::Ziggurat>(module, "Ziggurat",
                               "Discrete Gaussian sampler; see cpp/ziggurat.hpp.")
       .def(nb::init<double>(), "sigma"_a)
-      .def("fill", &fill, "words"_a, "out"_a.noconvert(), "portable"_a = false,
+      .def("fill", &fill, "words"_a, "out"_a.noconvert(),
            "Draw integers from uniform words. Returns the number of words used; None if too few.")
       .def_ro("sigma", &taciturn::Ziggurat::sigma)
       .def_ro("width", &taciturn::Ziggurat::width)
@@ -277,24 +297,20 @@ NB_MODULE(_core, module) {
   module.attr("SIGMA_MAX") = taciturn::Ziggurat::sigma_max;
   module.def("exp_minus", &taciturn::exp_minus, "w"_a, "exp(-w), with the same bits on every machine.");
   module.def("grid_sums", &grid_sums, "starts"_a, "columns"_a, "values"_a, "lowest"_a,
-             "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "Exact integer sums of value times feature by row.");
+             "highest"_a, "features"_a, "out"_a.noconvert(), "begin"_a, "end"_a, "Exact integer sums of value times feature by row.");
 
   bind_error_sums(module);
-  module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "Round feature rows to the grid of error_sums.");
+  module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a, "Round feature rows to the grid of error_sums.");
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "counterparts"_a,
              "by_count"_a, "fixed"_a, "out"_a.noconvert(), "inverse"_a.noconvert(), "begin"_a,
-             "end"_a, "portable"_a = false, "Regularized least squares by row.");
+             "end"_a, "Regularized least squares by row.");
   module.def("posterior_rows", &posterior_rows, "starts"_a, "columns"_a, "table"_a, "design"_a,
              "sums"_a, "noise"_a, "known"_a, "precision"_a, "pull"_a, "means"_a.noconvert(),
-             "variances"_a.noconvert(), "total"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "Posterior of each row's coefficients, given noisy sums.");
+             "variances"_a.noconvert(), "total"_a.noconvert(), "begin"_a, "end"_a, "Posterior of each row's coefficients, given noisy sums.");
   module.def("products", &products, "starts"_a, "columns"_a, "rows"_a, "others"_a,
              "out"_a.noconvert(), "begin"_a, "end"_a, "Inner product of the two rows of each pair.");
   module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
-             "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
-             "portable"_a = false, "Top-k items of each user.");
+             "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a, "Top-k items of each user.");
 
 #if defined(TACITURN_SANITIZE)
   module.def("write_past_end", &taciturn::write_past_end, "size"_a, "Write one byte too many.");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "avx512.hpp"
+#include "targets.hpp"
 
 namespace taciturn {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "avx512.hpp"
+#include "targets.hpp"
 #include "csr.hpp"
 #include "gram.hpp"
 
@@ -18,6 +18,7 @@ inline void require_solution(bool found) {
   if (!found) throw std::domain_error("the equations of a row have no solution");
 }
 
+template <typename Tile>
 inline __attribute__((always_inline)) void run(const Posterior& problem, std::size_t begin,
                                                std::size_t end, const PosteriorOutput& out) {
   const std::size_t width = problem.width, features = problem.features;
@@ -41,7 +42,7 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
         const std::uint32_t column = checked_column(problem.columns[entry], problem.table_rows);
         std::copy_n(problem.table + column * width, width, line);
       };
-      add_entries(first, last, width, features, fill, panel.data(), sums.data());
+      add_entries<Tile>(first, last, width, features, fill, panel.data(), sums.data());
       for (std::size_t d = 0; d < features; ++d) {
         const double* from = sums.data() + d * width;
         double* line = system.data() + d * wide;
@@ -92,7 +93,12 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
 #if defined(__x86_64__)
 TACITURN_AVX512_LOOPS void run_avx512(const Posterior& problem, std::size_t begin, std::size_t end,
                                       const PosteriorOutput& out) {
-  run(problem, begin, end, out);
+  run<Avx512Tile>(problem, begin, end, out);
+}
+
+TACITURN_AVX2_LOOPS void run_avx2(const Posterior& problem, std::size_t begin, std::size_t end,
+                                      const PosteriorOutput& out) {
+  run<Avx2Tile>(problem, begin, end, out);
 }
 #endif
 
@@ -102,9 +108,10 @@ void posterior_rows(const Posterior& problem, std::size_t begin, std::size_t end
                     const PosteriorOutput& out, InstructionSet set) {
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out);
+  if (set == InstructionSet::avx2) return run_avx2(problem, begin, end, out);
 #endif
   static_cast<void>(set);
-  run(problem, begin, end, out);
+  run<PortableTile>(problem, begin, end, out);
 }
 
 void products(const std::int64_t* starts, const std::int32_t* columns, const float* rows,

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "avx512.hpp"
+#include "targets.hpp"
 #include "csr.hpp"
 #include "gram.hpp"
 
@@ -31,13 +31,14 @@ inline __attribute__((always_inline)) void inverse_column(const double* upper, s
   }
 }
 
+template <typename Tile>
 inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t begin,
                                                std::size_t end, float* out,
                                                const InverseColumns& inverse) {
   const std::size_t width = problem.width;
   const std::size_t wide = (width / lanes + 1) * lanes;  // a column for the targets, and padding
   std::vector<float> panel(chunk * wide);
-  std::vector<double> sums(((width - 1) / tile_rows + 1) * tile_rows * wide), found(width);
+  std::vector<double> sums(((width - 1) / rows_multiple + 1) * rows_multiple * wide), found(width);
   for (std::size_t row = begin; row < end; ++row) {
     const std::int64_t first = problem.starts[row], last = problem.starts[row + 1];
     float* solution = out + row * width;
@@ -53,7 +54,7 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
       std::copy(counterpart + 1, counterpart + width, line + 1);
       line[width] = problem.targets[entry] - counterpart[0];
     };
-    add_entries(first, last, wide, width, fill, panel.data(), sums.data());
+    add_entries<Tile>(first, last, wide, width, fill, panel.data(), sums.data());
     for (std::size_t i = 0; i < width; ++i) {
       sums[i * wide + i] +=
           static_cast<double>(last - first) * problem.by_count[i] + problem.fixed[i];
@@ -75,7 +76,12 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
 #if defined(__x86_64__)
 TACITURN_AVX512_LOOPS void run_avx512(const Ridge& problem, std::size_t begin, std::size_t end,
                                       float* out, const InverseColumns& inverse) {
-  run(problem, begin, end, out, inverse);
+  run<Avx512Tile>(problem, begin, end, out, inverse);
+}
+
+TACITURN_AVX2_LOOPS void run_avx2(const Ridge& problem, std::size_t begin, std::size_t end,
+                                      float* out, const InverseColumns& inverse) {
+  run<Avx2Tile>(problem, begin, end, out, inverse);
 }
 #endif
 
@@ -85,9 +91,10 @@ void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float*
                 const InverseColumns& inverse, InstructionSet set) {
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out, inverse);
+  if (set == InstructionSet::avx2) return run_avx2(problem, begin, end, out, inverse);
 #endif
   static_cast<void>(set);
-  run(problem, begin, end, out, inverse);
+  run<PortableTile>(problem, begin, end, out, inverse);
 }
 
 }  // namespace taciturn

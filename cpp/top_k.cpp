@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "avx512.hpp"
+#include "targets.hpp"
 #include "lanes.hpp"
 
 namespace taciturn {
@@ -217,6 +217,12 @@ TACITURN_AVX512_LOOPS void run_avx512(const Catalogue& catalogue, const float* u
                                       std::size_t count, std::int32_t* items, float* scores) {
   run<Avx512>(catalogue, users, excluded, begin, end, count, items, scores);
 }
+
+TACITURN_AVX2_LOOPS void run_avx2(const Catalogue& catalogue, const float* users,
+                                      const Excluded& excluded, std::size_t begin, std::size_t end,
+                                      std::size_t count, std::int32_t* items, float* scores) {
+  run<Portable>(catalogue, users, excluded, begin, end, count, items, scores);
+}
 #endif
 
 }  // namespace
@@ -227,6 +233,9 @@ void top_k(const Catalogue& catalogue, const float* users, const Excluded& exclu
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) {
     return run_avx512(catalogue, users, excluded, begin, end, count, items, scores);
+  }
+  if (set == InstructionSet::avx2) {
+    return run_avx2(catalogue, users, excluded, begin, end, count, items, scores);
   }
 #endif
   static_cast<void>(set);

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "avx512.hpp"
+#include "targets.hpp"
 
 namespace taciturn {
 

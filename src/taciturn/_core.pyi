@@ -13,6 +13,8 @@ PREDICTION_MAX: int
 
 def compiler() -> str: ...
 def instruction_set() -> str: ...
+def instruction_sets() -> list[str]: ...
+def use_instruction_set(name: str) -> None: ...
 def guard_aborts(line: bytes) -> None: ...
 def unguard_aborts() -> None: ...
 def exp_minus(w: float) -> float: ...
@@ -26,7 +28,6 @@ def grid_sums(
     out: npt.NDArray[np.int64],
     begin: int,
     end: int,
-    portable: bool = False,
 ) -> None: ...
 def error_sums(
     starts: npt.NDArray[np.int64],
@@ -45,7 +46,6 @@ def error_sums(
     squares: npt.NDArray[np.int64],
     begin: int,
     end: int,
-    portable: bool = False,
     weights: tuple[
         npt.NDArray[np.uint8],
         npt.NDArray[np.uint8],
@@ -60,7 +60,6 @@ def pack_rows(
     out: npt.NDArray[np.int16],
     begin: int,
     end: int,
-    portable: bool = False,
 ) -> None: ...
 def ridge_rows(
     starts: npt.NDArray[np.int64],
@@ -73,7 +72,6 @@ def ridge_rows(
     inverse: npt.NDArray[np.float32],
     begin: int,
     end: int,
-    portable: bool = False,
 ) -> None: ...
 def posterior_rows(
     starts: npt.NDArray[np.int64],
@@ -90,7 +88,6 @@ def posterior_rows(
     total: npt.NDArray[np.float64],
     begin: int,
     end: int,
-    portable: bool = False,
 ) -> None: ...
 def products(
     starts: npt.NDArray[np.int64],
@@ -111,7 +108,6 @@ def top_k(
     scores: npt.NDArray[np.float32],
     begin: int,
     end: int,
-    portable: bool = False,
 ) -> None: ...
 
 class Ziggurat:
@@ -119,7 +115,7 @@ class Ziggurat:
 
     def __init__(self, sigma: float) -> None: ...
     def fill(
-        self, words: npt.NDArray[np.uint64], out: npt.NDArray[np.int64], portable: bool = False
+        self, words: npt.NDArray[np.uint64], out: npt.NDArray[np.int64]
     ) -> int | None: ...
     @property
     def sigma(self) -> float: ...

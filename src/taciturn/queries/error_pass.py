@@ -64,8 +64,6 @@ class ErrorPass:
         width.
     threshold
         Clipping threshold of prediction errors, in grid steps. Default: no clipping.
-    portable
-        Use no vector instructions; the result is the same.
     """
 
     def __init__(
@@ -75,9 +73,8 @@ class ErrorPass:
         first: int = 0,
         margin: float = 0.5,
         threshold: int | None = None,
-        portable: bool = False,
     ) -> None:
-        self.view, self._first, self._portable = view, first, portable
+        self.view, self._first = view, first
         grid = view.grid
         beyond = math.ceil(grid.range * margin)
         self._predictions = grid.lowest - beyond, grid.highest + beyond
@@ -143,7 +140,6 @@ class ErrorPass:
                 column_sums[part],
                 squares,
                 *parts[part],
-                portable=self._portable,
                 weights=arrays,
             )
 
