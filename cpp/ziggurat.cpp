@@ -180,6 +180,50 @@ TACITURN_AVX512 void fill_avx512(const Ziggurat& table, const std::uint64_t* wor
   }
   fill_portable(table, words, out, i, count, pending);
 }
+
+// Same results as fill_portable, four draws at a time.
+TACITURN_AVX2 void fill_avx2(const Ziggurat& table, const std::uint64_t* words, std::int64_t* out,
+                             std::size_t count, Pending& pending) {
+  // Both factors are below 2^52. Their product is that of two halves of 26 bits each.
+  constexpr int half = uniform_bits / 2;
+  const __m256i zero = _mm256_setzero_si256();
+  const __m256i half_mask = _mm256_set1_epi64x((std::int64_t{1} << half) - 1);
+  const __m256i mask = _mm256_set1_epi64x(static_cast<std::int64_t>(uniform_mask));
+  const __m256i layer_mask = _mm256_set1_epi64x(Ziggurat::layers - 1);
+  const auto* widths = reinterpret_cast<const long long*>(table.width.data());
+  const auto* insides = reinterpret_cast<const long long*>(table.inside.data());
+  std::size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const __m256i word = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + i));
+    const __m256i layer = _mm256_and_si256(_mm256_srli_epi64(word, uniform_bits), layer_mask);
+    const __m256i width = _mm256_i64gather_epi64(widths, layer, 8);
+    const __m256i inside = _mm256_i64gather_epi64(insides, layer, 8);
+    const __m256i low = _mm256_and_si256(word, half_mask);
+    const __m256i high = _mm256_and_si256(_mm256_srli_epi64(word, half), half_mask);
+    const __m256i width_low = _mm256_and_si256(width, half_mask);
+    const __m256i width_high = _mm256_srli_epi64(width, half);
+    const __m256i middle = _mm256_add_epi64(_mm256_mul_epu32(high, width_low),
+                                            _mm256_mul_epu32(low, width_high));
+    const __m256i bottom = _mm256_add_epi64(
+        _mm256_mul_epu32(low, width_low),
+        _mm256_slli_epi64(_mm256_and_si256(middle, half_mask), half));
+    const __m256i fraction = _mm256_and_si256(bottom, mask);
+    const __m256i magnitude = _mm256_add_epi64(
+        _mm256_add_epi64(_mm256_mul_epu32(high, width_high), _mm256_srli_epi64(middle, half)),
+        _mm256_srli_epi64(bottom, uniform_bits));
+    const __m256i negative = _mm256_cmpgt_epi64(zero, word);
+    const __m256i refused = _mm256_or_si256(
+        _mm256_or_si256(_mm256_cmpgt_epi64(magnitude, inside), _mm256_cmpgt_epi64(width, fraction)),
+        _mm256_and_si256(negative, _mm256_cmpeq_epi64(magnitude, zero)));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
+                        _mm256_sub_epi64(_mm256_xor_si256(magnitude, negative), negative));
+    auto left = static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(refused)));
+    for (; left != 0; left &= left - 1) {
+      pending.push_back(static_cast<std::uint32_t>(i + std::countr_zero(left)));
+    }
+  }
+  fill_portable(table, words, out, i, count, pending);
+}
 #endif
 
 }  // namespace
@@ -231,6 +275,8 @@ std::optional<std::size_t> Ziggurat::fill(const std::uint64_t* words, std::size_
 #if defined(__x86_64__)
   if (set == InstructionSet::avx512) {
     fill_avx512(*this, words, out, count, pending);
+  } else if (set == InstructionSet::avx2) {
+    fill_avx2(*this, words, out, count, pending);
   } else
 #endif
   {
