@@ -1,17 +1,13 @@
-#include "error_sums_avx512.hpp"
-
 #include "targets.hpp"
 
 #if defined(__x86_64__)
 #include <algorithm>
-#include <cstdlib>
+#include <bit>
 #include <cstring>
-#include <limits>
-#include <vector>
 
 #include "avx512_lanes.hpp"
-#include "csr.hpp"
-#include "error_terms.hpp"
+#include "error_segments.hpp"
+#include "error_sums_vectors.hpp"
 #include "scratch_sums.hpp"
 
 namespace taciturn {
@@ -38,9 +34,7 @@ struct Pass {
   std::int32_t* const tails = column_sums + columns.rows * 16 * halves();
   const std::int16_t* const all_features = columns.features;
   const float* const all_lines = columns.lines;
-  // Largest error that the 32-bit sums include. Larger ones are rare; add_large_errors() adds them.
-  const std::int32_t usual = static_cast<std::int32_t>(std::min<std::int64_t>(
-      pass.largest(), std::max(std::int64_t{255}, std::int64_t{pass.highest} - pass.lowest)));
+  const std::int32_t usual = usual_error(pass);
   static constexpr int room = N ? N : ErrorPass::stride_max / lanes;
 
   std::size_t count() const { return N ? N : pass.stride / lanes; }
@@ -73,15 +67,14 @@ struct Pass {
       sum_low[n] = sum_high[n] = zero;
     }
     own[0] = _mm512_maskz_mov_epi16(static_cast<__mmask32>(~((1ull << pass.first) - 1)), own[0]);
-    __m512i squares = zero, largest = zero;
+    __m512i squares = zero;
     // Computing the errors of a batch has a long latency, so the next batch starts before this one
     // is added.
     Batch batches[2];
-    const std::int64_t begin = entry;
-    compute_errors(batches[0], row, own, entry, stop, squares, largest);
+    compute_errors(batches[0], row, own, entry, stop, squares);
     for (int now = 0; entry < stop; now = 1 - now) {
       entry += batch;
-      if (entry < stop) compute_errors(batches[1 - now], row, own, entry, stop, squares, largest);
+      if (entry < stop) compute_errors(batches[1 - now], row, own, entry, stop, squares);
       add(batches[now], split, sum_low, sum_high);
     }
     for (std::size_t n = 0; n < count(); ++n) {
@@ -91,7 +84,6 @@ struct Pass {
     out.squares[row] += _mm512_reduce_add_epi64(
         _mm512_add_epi64(_mm512_cvtepu32_epi64(_mm512_castsi512_si256(squares)),
                          _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(squares, 1))));
-    if (_mm512_reduce_max_epi32(largest) > usual) [[unlikely]] add_large_errors(row, begin, stop);
   }
 
   // Computes the errors of up to 16 ratings, starting at `entry`.
@@ -99,8 +91,7 @@ struct Pass {
                                                                  const __m512i* own,
                                                                  std::int64_t entry,
                                                                  std::int64_t stop,
-                                                                 __m512i& squares,
-                                                                 __m512i& largest) const {
+                                                                 __m512i& squares) const {
     const std::size_t stride = count() * lanes;
     now.columns = pass.columns + entry;
     now.size = static_cast<int>(std::min<std::int64_t>(batch, stop - entry));
@@ -124,10 +115,10 @@ struct Pass {
       }
     }
     const __m512i all = clipped_errors(row, entry, now.size, lines, sum_lanes(products));
-    const __m512i size = _mm512_abs_epi32(all);
-    __m512i r =
-        _mm512_maskz_mov_epi32(_mm512_cmple_epi32_mask(size, _mm512_set1_epi32(usual)), all);
-    largest = _mm512_max_epi32(largest, size);
+    const __mmask16 large =
+        _mm512_cmpgt_epi32_mask(_mm512_abs_epi32(all), _mm512_set1_epi32(usual));
+    if (large) [[unlikely]] add_large_errors(row, now.columns, large, all);
+    __m512i r = _mm512_maskz_mov_epi32(static_cast<__mmask16>(~large), all);
     const __m512i low_halves = _mm512_set1_epi32(0xffff);
     const __m512i unweighted = _mm512_and_si512(r, low_halves);
     squares = _mm512_dpwssd_epi32(squares, unweighted, unweighted);
@@ -154,20 +145,16 @@ struct Pass {
     return _mm512_mask_sub_epi32(size, _mm512_movepi32_mask(errors), _mm512_setzero_si512(), size);
   }
 
-  // Adds the terms of ratings [entry, stop) whose errors are too large for 32-bit sums.
-  __attribute__((noinline)) void add_large_errors(std::size_t row, std::int64_t entry,
-                                                  std::int64_t stop) const {
-    const std::int16_t* own = rows.features + row * pass.stride;
-    std::int64_t* row_sum = out.row_sums + row * out.width;
-    for (; entry < stop; ++entry) {
-      const auto column = static_cast<std::size_t>(pass.columns[entry]);
-      const std::int16_t* other = columns.features + column * pass.stride;
-      const float prediction = predict(pass, rows, row, columns, column, out.width);
-      const std::int32_t error = clipped_error(pass, prediction, pass.values[entry]);
-      if (std::abs(error) <= usual) continue;
-      add_terms(term_errors(pass, row, column, error), own, other, out.width, row_sum,
-                out.column_sums + column * out.width);
-      out.squares[row] += std::int64_t{error} * error;
+  // Adds the terms of the ratings in `large`, whose errors are too large for 32-bit sums.
+  TACITURN_AVX512 __attribute__((noinline)) void add_large_errors(std::size_t row,
+                                                                  const std::int32_t* at,
+                                                                  unsigned large,
+                                                                  __m512i errors) const {
+    alignas(64) std::int32_t each[batch];
+    _mm512_store_si512(each, errors);
+    for (; large != 0; large &= large - 1) {
+      const int i = std::countr_zero(large);
+      add_large_error(pass, rows, row, columns, at[i], each[i], out);
     }
   }
 
@@ -281,69 +268,13 @@ struct Pass {
     }
   }
 
-  // Largest absolute feature of a row.
-  TACITURN_AVX512 std::int64_t largest_feature(std::size_t row) const {
-    const std::int16_t* features = rows.features + row * count() * lanes;
-    __m512i most = _mm512_setzero_si512();
-    for (std::size_t n = 0; n < count(); ++n) {
-      most = _mm512_max_epu16(most, _mm512_abs_epi16(_mm512_loadu_si512(features + lanes * n)));
-    }
-    const __m512i upper = _mm512_srli_epi32(most, 16);
-    return _mm512_reduce_max_epi32(
-        _mm512_max_epi32(upper, _mm512_and_si512(most, _mm512_set1_epi32(0xffff))));
-  }
-
-  // End of the longest range of rows, starting at `row`, whose column sums fit into 32 bits. A row
-  // has at most one rating in each column.
-  std::size_t safe_rows(std::size_t row, std::size_t end) const {
-    for (std::int64_t most = 0; row < end; ++row) {
-      if (pass.starts[row] == pass.starts[row + 1]) continue;
-      most += largest_feature(row) * usual;
-      if (most > std::numeric_limits<std::int32_t>::max()) break;
-    }
-    return row;
-  }
-
-  // Largest column index in a range of rows. A negative index counts as a very large one.
-  TACITURN_AVX512 std::uint32_t largest_column(std::size_t begin, std::size_t end) const {
-    std::uint32_t largest = 0;
-    for (std::int64_t entry = pass.starts[begin]; entry < pass.starts[end]; ++entry) {
-      largest = std::max(largest, static_cast<std::uint32_t>(pass.columns[entry]));
-    }
-    return largest;
-  }
-
-  TACITURN_AVX512 void run(std::size_t begin, std::size_t end) {
-    if (pass.starts[begin] < pass.starts[end]) {
-      checked_column(static_cast<std::int32_t>(largest_column(begin, end)), columns.rows);
-    }
-    std::fill(out.row_sums + begin * out.width, out.row_sums + end * out.width, 0);
-    std::fill(out.squares + begin, out.squares + end, 0);
-    // Number of ratings of one row for which its sums fit into 32 bits.
-    const auto safe = std::max<std::int64_t>(
-        1, (std::int64_t{1} << 31) / (std::int64_t{usual} * ErrorPass::norm + 1) - 1);
-    // Number of columns whose features and sums fit into the second-level cache.
-    const std::size_t tile = std::max<std::size_t>(64, (768 << 10) / (pass.stride * 6));
-    std::vector<std::int64_t> places(pass.starts + begin, pass.starts + end);
-    for (std::size_t top = begin, bottom; top < end; top = bottom) {
-      bottom = safe_rows(top, end);
-      for (std::size_t edge = tile; edge < columns.rows + tile; edge += tile) {
-        for (std::size_t row = top; row < bottom; ++row) {
-          std::int64_t& place = places[row - begin];
-          const std::int64_t last = pass.starts[row + 1];
-          const std::int64_t stop =
-              edge >= columns.rows
-                  ? last
-                  : std::lower_bound(pass.columns + place, pass.columns + last,
-                                     static_cast<std::int32_t>(edge)) -
-                        pass.columns;
-          for (; place < stop; place = std::min(stop, place + safe)) {
-            segment(row, place, std::min(stop, place + safe));
-          }
-        }
-      }
-      spill_columns();
-    }
+  void run(std::size_t begin, std::size_t end) {
+    for_segments(
+        pass, rows, columns, begin, end, out,
+        [this](std::size_t row, std::int64_t entry, std::int64_t stop) {
+          segment(row, entry, stop);
+        },
+        [this] { spill_columns(); });
   }
 };
 
