@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
-#include "csr.hpp"
 #include "error_terms.hpp"
 
 namespace taciturn {
@@ -34,13 +34,15 @@ __attribute__((noinline)) inline void add_large_error(const ErrorPass& pass, con
 // Throws if a column of the rows [begin, end) is out of range.
 inline void check_columns(const ErrorPass& pass, const Axis& columns, std::size_t begin,
                           std::size_t end) {
-  std::uint32_t largest = 0;  // a negative index counts as a very large one
+  // The top bit of column or of limit − column is set for a column out of range, and the compiler
+  // vectorizes this on every processor.
+  const auto limit = static_cast<std::uint32_t>(columns.rows) - 1;
+  std::uint32_t bits = 0;
   for (std::int64_t entry = pass.starts[begin]; entry < pass.starts[end]; ++entry) {
-    largest = std::max(largest, static_cast<std::uint32_t>(pass.columns[entry]));
+    const auto column = static_cast<std::uint32_t>(pass.columns[entry]);
+    bits |= column | (limit - column);
   }
-  if (pass.starts[begin] < pass.starts[end]) {
-    checked_column(static_cast<std::int32_t>(largest), columns.rows);
-  }
+  if (bits >> 31 != 0) throw std::out_of_range("a column has no features");
 }
 
 // End of the longest range of rows, starting at `row`, whose column sums fit into 32 bits. A row has at
@@ -51,12 +53,12 @@ inline std::size_t safe_rows(const ErrorPass& pass, const Axis& rows, std::size_
   for (std::int64_t most = 0; row < end; ++row) {
     if (pass.starts[row] == pass.starts[row + 1]) continue;
     const std::int16_t* features = rows.features + row * pass.stride;
-    std::int32_t lowest = 0, highest = 0;
+    std::int16_t lowest = 0, highest = 0;
     for (std::size_t k = 0; k < pass.stride; ++k) {
-      lowest = std::min<std::int32_t>(lowest, features[k]);
-      highest = std::max<std::int32_t>(highest, features[k]);
+      lowest = std::min(lowest, features[k]);
+      highest = std::max(highest, features[k]);
     }
-    most += std::int64_t{std::max(-lowest, highest)} * usual;
+    most += std::int64_t{std::max(-lowest, +highest)} * usual;
     if (most > std::numeric_limits<std::int32_t>::max()) break;
   }
   return row;
