@@ -3,7 +3,7 @@
 
 #include "targets.hpp"
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

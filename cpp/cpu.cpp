@@ -4,13 +4,17 @@
 #include <atomic>
 #include <stdexcept>
 
+#include "targets.hpp"
+
 namespace taciturn {
 
 namespace {
 
 std::vector<InstructionSet> detect() {
   std::vector<InstructionSet> found;
-#if defined(__x86_64__)
+#if defined(TACITURN_EMULATED)
+  found = {InstructionSet::avx512, InstructionSet::avx2};
+#elif defined(TACITURN_X86)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512ifma") && __builtin_cpu_supports("avx512vnni")) {

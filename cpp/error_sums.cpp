@@ -13,7 +13,7 @@ std::int64_t ErrorPass::largest() const noexcept {
 
 void error_sums(const ErrorPass& pass, const Axis& rows, const Axis& columns, std::size_t begin,
                 std::size_t end, const ErrorOutput& out, InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) {
     return error_sums_avx512(pass, rows, columns, begin, end, out);
   }

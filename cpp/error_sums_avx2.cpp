@@ -1,6 +1,6 @@
 #include "whole_vectors.hpp"
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 #define TACITURN_TARGET TACITURN_AVX2
 namespace taciturn {
 namespace {

@@ -1,6 +1,6 @@
 #include "targets.hpp"
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 #include <algorithm>
 #include <bit>
 #include <cstring>

@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) void run(const std::int64_t* starts,
   }
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 TACITURN_AVX512_LOOPS void run_avx512(const std::int64_t* starts, const std::int32_t* columns,
                                       GridValues values, GridFeatures features, std::size_t begin,
                                       std::size_t end, std::int64_t* out) {
@@ -45,7 +45,7 @@ TACITURN_AVX2_LOOPS void run_avx2(const std::int64_t* starts, const std::int32_t
 void grid_sums(const std::int64_t* starts, const std::int32_t* columns, GridValues values,
                GridFeatures features, std::size_t begin, std::size_t end, std::int64_t* out,
                InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) {
     return run_avx512(starts, columns, values, features, begin, end, out);
   }

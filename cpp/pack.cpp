@@ -91,7 +91,7 @@ inline __attribute__((always_inline)) bool pack(const Rows& rows, std::size_t be
   return true;
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 TACITURN_AVX512_LOOPS bool pack_avx512(const Rows& rows, std::size_t begin, std::size_t end) {
   return pack(rows, begin, end);
 }
@@ -107,7 +107,7 @@ bool pack_rows(const double* features, const double* factors, std::size_t width,
                std::size_t stride, std::int32_t norm, std::size_t begin, std::size_t end,
                std::int16_t* out, InstructionSet set) {
   const Rows rows{features, factors, width, stride, norm, out};
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) return pack_avx512(rows, begin, end);
   if (set == InstructionSet::avx2) return pack_avx2(rows, begin, end);
 #endif

@@ -90,7 +90,7 @@ inline __attribute__((always_inline)) void run(const Posterior& problem, std::si
   }
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 TACITURN_AVX512_LOOPS void run_avx512(const Posterior& problem, std::size_t begin, std::size_t end,
                                       const PosteriorOutput& out) {
   run<Avx512Tile>(problem, begin, end, out);
@@ -106,7 +106,7 @@ TACITURN_AVX2_LOOPS void run_avx2(const Posterior& problem, std::size_t begin, s
 
 void posterior_rows(const Posterior& problem, std::size_t begin, std::size_t end,
                     const PosteriorOutput& out, InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out);
   if (set == InstructionSet::avx2) return run_avx2(problem, begin, end, out);
 #endif

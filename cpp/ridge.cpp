@@ -73,7 +73,7 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
   }
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 TACITURN_AVX512_LOOPS void run_avx512(const Ridge& problem, std::size_t begin, std::size_t end,
                                       float* out, const InverseColumns& inverse) {
   run<Avx512Tile>(problem, begin, end, out, inverse);
@@ -89,7 +89,7 @@ TACITURN_AVX2_LOOPS void run_avx2(const Ridge& problem, std::size_t begin, std::
 
 void ridge_rows(const Ridge& problem, std::size_t begin, std::size_t end, float* out,
                 const InverseColumns& inverse, InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) return run_avx512(problem, begin, end, out, inverse);
   if (set == InstructionSet::avx2) return run_avx2(problem, begin, end, out, inverse);
 #endif

@@ -74,7 +74,7 @@ struct Portable {
   }
 };
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 struct Avx512 {
   __attribute__((target("avx512f"))) static std::uint32_t at_least(const float* scores, float bound) {
     return _mm512_cmp_ps_mask(_mm512_loadu_ps(scores), _mm512_set1_ps(bound), _CMP_GE_OQ);
@@ -211,7 +211,7 @@ inline __attribute__((always_inline)) void run(const Catalogue& catalogue, const
   }
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 TACITURN_AVX512_LOOPS void run_avx512(const Catalogue& catalogue, const float* users,
                                       const Excluded& excluded, std::size_t begin, std::size_t end,
                                       std::size_t count, std::int32_t* items, float* scores) {
@@ -230,7 +230,7 @@ TACITURN_AVX2_LOOPS void run_avx2(const Catalogue& catalogue, const float* users
 void top_k(const Catalogue& catalogue, const float* users, const Excluded& excluded,
            std::size_t begin, std::size_t end, std::size_t count, std::int32_t* items,
            float* scores, InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) {
     return run_avx512(catalogue, users, excluded, begin, end, count, items, scores);
   }

@@ -21,7 +21,7 @@ struct Vectors128 {
   typedef std::int16_t Half __attribute__((vector_size(bytes / 2)));
   typedef float Real __attribute__((vector_size(bytes)));
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   // Lane i is a[2i]·b[2i] + a[2i+1]·b[2i+1].
   TACITURN_INLINE Wide products(Short a, Short b) {
     return (Wide)_mm_madd_epi16((__m128i)a, (__m128i)b);
@@ -66,7 +66,7 @@ struct Vectors128 {
 #endif
 };
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 #define TACITURN_AVX2_INLINE TACITURN_AVX2 TACITURN_INLINE
 
 // 256 bits: registers of AVX2. As above, with the order of its instructions in every 128 bits.

@@ -154,7 +154,7 @@ void fill_portable(const Ziggurat& table, const std::uint64_t* words, std::int64
   }
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 // Same results as fill_portable, eight draws at a time.
 TACITURN_AVX512 void fill_avx512(const Ziggurat& table, const std::uint64_t* words,
                                  std::int64_t* out, std::size_t count, Pending& pending) {
@@ -272,7 +272,7 @@ std::optional<std::size_t> Ziggurat::fill(const std::uint64_t* words, std::size_
                                           InstructionSet set) const {
   Pending pending;
   pending.reserve(count / 64 + 64);
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) {
     fill_avx512(*this, words, out, count, pending);
   } else if (set == InstructionSet::avx2) {

@@ -1,0 +1,2 @@
+#include "support.hpp"
+namespace test { void test_missing_instructions() {} }
