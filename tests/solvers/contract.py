@@ -31,11 +31,12 @@ from taciturn.queries.executor import LocalExecutor
 from taciturn.solvers.catalog import CATALOG, check_solver, make_solver
 from taciturn.solvers.contract import Fit, PublicFacts, QueryStep, Session
 from taciturn.solvers.solver import Solver
+from tests.instruction_sets import every_set, on_every_set
 from tests.solvers.helpers import (
     BUDGET,
     checkerboard,
+    close,
     numbers,
-    portable_kernels,
     random_ratings,
     replaced,
     same,
@@ -95,12 +96,16 @@ class SolverContract:
         ratings = random_ratings(1)
         assert same(self.run(ratings), self.run(ratings))
 
-    def test_threads_and_instructions_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @every_set
+    def test_threads_change_nothing(self) -> None:
         ratings = random_ratings(2, users=300, items=40)
         one = self.run(ratings, threads=1)
         assert all(same(one, self.run(ratings, threads=threads)) for threads in (2, 4, 5))
-        with portable_kernels(monkeypatch):
-            assert same(one, self.run(ratings, threads=2))
+
+    def test_fits_on_all_instruction_sets_agree(self) -> None:
+        ratings = random_ratings(2, users=300, items=40)
+        fits = on_every_set(lambda: self.run(ratings, threads=2))
+        assert all(close(fit, fits["portable"]) for fit in fits.values())
 
     @pytest.mark.parametrize("kind", [int, str])
     def test_a_fit_has_the_ids_of_the_ratings(self, kind: type) -> None:
