@@ -1,15 +1,20 @@
 """Small solvers and small sets of ratings."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pytest
 
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.query import Executor, Released
+from taciturn.queries.executor import LocalExecutor
 from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.solvers.contract import Fit
 from taciturn.solvers.solver import Solver
@@ -90,3 +95,33 @@ def close(one: Fit, two: Fit) -> bool:
         np.abs(a - b).max(initial=0.0) <= 1e-4 * np.abs(b).max(initial=0.0)
         for a, b in zip(numbers(one), numbers(two), strict=True)
     )
+
+
+def largest_changes(run: Callable[[Ratings], Fit], monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Largest change of each table over neighbours under `value`, as a fraction of its bound."""
+    ratings = random_ratings(8, users=15, items=10)
+    specs: list[Any] = []
+    released = Gate.release
+
+    def release(gate: Gate, spec: Any, executor: Executor, **options: Any) -> Released:
+        specs.append(spec)
+        return released(gate, spec, executor, **options)
+
+    monkeypatch.setattr(Gate, "release", release)
+    run(ratings)
+    here = LocalExecutor(ratings)
+    found = [0.0] * sum(len(spec.queries) for spec in specs)
+    random = np.random.default_rng(0)
+    for place in random.choice(len(ratings), size=10, replace=False):
+        for value in (1.0, 5.0):
+            there = LocalExecutor(replaced(ratings, int(place), value))
+            changes = []
+            for spec in specs:
+                one, two = (each.values(spec.view).steps for each in (here, there))
+                assert np.count_nonzero(one != two) <= 1
+                tables = (each.answer(spec).tables for each in (here, there))
+                for query, first, second in zip(spec.queries, *tables, strict=True):
+                    change = float(np.linalg.norm((first - second).astype(float)))
+                    changes.append(change / query.sensitivity)
+            found = [max(pair) for pair in zip(found, changes, strict=True)]
+    return found
