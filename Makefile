@@ -30,9 +30,10 @@ test: $(VENV)/installed $(VENV)/group-test $(LENSKIT)/installed
 quick: $(VENV)/installed $(VENV)/group-test
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-# Tests that call the kernels, with and without vector instructions. Python is not instrumented, so the runtimes are
+# Tests that call the kernels, on every instruction set. Python is not instrumented, so the runtimes are
 # preloaded and leaks are not reported. pytest must not capture stderr itself, where a dying process writes its report.
 SANITIZED_TESTS := tests/test_planted_faults.py tests/test_scale.py tests/model tests/queries tests/tables/test_ids.py \
+  tests/internal/test_ridge.py \
   $(addprefix tests/data/test_,id_lists.py pattern.py policies.py readers.py sources.py splits.py) \
   $(addprefix tests/mechanisms/test_,gate.py grid.py noise.py sampler.py) tests/recommend/test_recommend.py \
   $(addprefix tests/solvers/,als/test_posterior.py als/test_value.py test_alternating.py test_gradient.py test_least_squares.py)

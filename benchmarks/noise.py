@@ -24,6 +24,7 @@ from taciturn.mechanisms.noise import BLOCK, SecureNoise
 from taciturn.mechanisms.query import Answer, Released
 from taciturn.queries.values import GridValues, ValueView
 from taciturn.queries.weighted_sums import WeightedSums
+from tests.instruction_sets import SETS, using
 
 BLOCKS = 256
 ROUNDS = 5
@@ -36,7 +37,7 @@ def run() -> list[dict[str, object]]:
         contenders = {
             "numpy_pcg64": _numpy(threads),
             "taciturn": _taciturn(threads),
-            "taciturn_portable": _portable(threads),
+            **{f"taciturn_{name}": _on(name, threads) for name in SETS[1:]},
             "taciturn_gate": only_noise(BLOCKS * BLOCK // 16, 16, threads),
         }
         best = best_of(contenders, ROUNDS)
@@ -96,12 +97,15 @@ def _taciturn(threads: int) -> Callable[[], object]:
     )
 
 
-def _portable(threads: int) -> Callable[[], object]:
-    """Run the sampler without vector instructions, on precomputed words."""
-    table = _core.Ziggurat(2.0**24)
-    words = SecureNoise()._words(0, 0, BLOCK + BLOCK // 32 + 64).copy()
-    outs = [np.empty(BLOCK, np.int64) for _ in range(8)]
-    return _in_threads(lambda block: table.fill(words, outs[block % 8], portable=True), threads)
+def _on(name: str, threads: int) -> Callable[[], object]:
+    """Draw on another instruction set."""
+    draw = _taciturn(threads)
+
+    def run() -> None:
+        with using(name):
+            draw()
+
+    return run
 
 
 @dataclass(frozen=True, eq=False)

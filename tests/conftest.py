@@ -9,14 +9,28 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from taciturn import _core
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
 from tests import commands, noise_keys
+from tests.instruction_sets import SETS, using
 
 settings.register_profile("taciturn", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("taciturn")
 
 Command = Callable[..., commands.Finished]
+
+
+def pytest_report_header() -> str:
+    """Line about the instruction sets at the top of every test run."""
+    return f"instruction set: {_core.instruction_set()} (supported: {', '.join(SETS)})"
+
+
+@pytest.fixture(params=SETS)
+def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Name of the instruction set in use; a test runs once on each."""
+    with using(request.param):
+        yield request.param
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 import taciturn as package
+from taciturn import _core
+from taciturn._internal import memory
+from taciturn.cli import app
 from taciturn.cli.start import INTERRUPTED
 from tests.commands import MAIN
 from tests.conftest import Command
+from tests.instruction_sets import SETS, every_set
 from tests.release.helpers import write_small
 
 COMMANDS = [
@@ -62,9 +66,57 @@ def test_the_demo_writes_json_and_a_release(taciturn: Command, tmp_path: Path) -
 def test_doctor_describes_the_installation(taciturn: Command) -> None:
     document = json.loads(taciturn("doctor", "--json").stdout)
     assert document["taciturn"] == package.__version__
-    assert document["instruction_set"] in ("portable", "avx512")
     assert document["packages"]["numpy"]
     assert document["compiler"] in taciturn("doctor").stdout
+
+
+@every_set
+def test_doctor_shows_the_instruction_sets(taciturn: Command, instruction_set: str) -> None:
+    document = json.loads(taciturn("doctor", "--json").stdout)
+    assert document["instruction_set"] == instruction_set
+    assert document["instruction_sets"] == SETS
+    shown = [" ".join(line.split()) for line in taciturn("doctor").stdout.splitlines()]
+    assert f"instruction_set {instruction_set}" in shown
+    assert f"instruction_sets {', '.join(SETS)}" in shown
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "doctor",
+        "doctor --json",
+        "demo",
+        "train ratings.csv --scale 1:5 --epsilon 1 -o release",
+        "compare ratings.csv --scale 1:5 --epsilons 1 -o comparison",
+        "data info ratings.csv --scale 1:5",
+        "recommend release --user 1",
+        "audit two-worlds",
+    ],
+)
+def test_an_unknown_instruction_set_is_an_error_of_one_line(
+    taciturn_process: Command, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "ratings.csv").write_text("user_id,item_id,rating\n1,1,3\n2,1,5\n")
+    environment = os.environ | {"TACITURN_ISA": "sse9"}
+    result = taciturn_process(*command.split(), cwd=tmp_path, env=environment)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "error: TACITURN_ISA: this processor has no instruction set 'sse9'; "
+        f"choose one of {', '.join(SETS)}\n"
+    )
+    assert [each.name for each in tmp_path.iterdir()] == ["ratings.csv"]
+
+
+def test_an_unknown_instruction_set_is_not_mistaken_for_a_lack_of_memory(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken() -> str:
+        raise ImportError("TACITURN_ISA: no instruction set 'sse9'")
+
+    monkeypatch.setattr(memory, "is_limited", lambda: True)
+    monkeypatch.setattr(_core, "compiler", broken)
+    assert app.run(["doctor"]) == 2
+    assert capsys.readouterr().err == "error: TACITURN_ISA: no instruction set 'sse9'\n"
 
 
 @pytest.mark.slow
@@ -85,7 +137,7 @@ def test_a_full_disk_is_an_error_of_one_line(taciturn_process: Command) -> None:
 def test_an_internal_error_shows_its_class_only(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from taciturn.cli import app, doctor
+    from taciturn.cli import doctor
 
     def broken(name: str) -> str:
         raise RuntimeError("a user's rating")

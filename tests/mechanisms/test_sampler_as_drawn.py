@@ -29,6 +29,7 @@ from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import SecureNoise
 from taciturn.mechanisms.query import BoundedQuery
 from taciturn.solvers.als.solver import AlsSolver
+from tests.instruction_sets import SETS, using
 
 LAYERS = 512
 SCALES = [2.0**20, 1234567.891, 1.9 * 2**27, math.pi * 2**30, 2.0**34, 1.37 * 2**41, 2.0**48]
@@ -41,16 +42,16 @@ def word(layer: int, uniform: int, negative: bool = False) -> int:
 
 
 class Observed:
-    """The compiled sampler of one scale, drawing an integer from chosen words.
+    """The compiled sampler of one scale and instruction set, drawing an integer from chosen words.
 
-    The vector path takes eight draws at a time: seven others, which need one word each, stand
-    around the one that is observed, which comes first, in the middle or last.
+    Vectors take up to eight draws at a time: seven others, which need one word each, stand around
+    the one that is observed, which comes first, in the middle or last.
     """
 
-    def __init__(self, sigma: float, portable: bool = False, place: int = 0) -> None:
-        self.table, self.portable = _core.Ziggurat(sigma), portable
+    def __init__(self, sigma: float, name: str = SETS[0], place: int = 0) -> None:
+        self.table, self.name = _core.Ziggurat(sigma), name
         self.widths = [int(width) for width in self.table.width]
-        self._place, self._out = place, np.zeros(1 if portable else 8, np.int64)
+        self._place, self._out = place, np.zeros(1 if name == "portable" else 8, np.int64)
         # Plain in layer 1: a magnitude well inside, a fraction that biases nothing.
         usual = itertools.count(UNIFORM // 3)
         plain = next(each for each in usual if each * self.widths[1] % UNIFORM >= self.widths[1])
@@ -60,7 +61,8 @@ class Observed:
         """Integer drawn and the number of words used; None if there were too few."""
         first = [*self._others[: self._place], words[0], *self._others[self._place :]]
         given = np.array([*first, *words[1:]], np.uint64)
-        used = self.table.fill(given, self._out, portable=self.portable)
+        with using(self.name):
+            used = self.table.fill(given, self._out)
         place = min(self._place, self._out.size - 1)
         return None if used is None else (int(self._out[place]), int(used) - len(self._others))
 
@@ -163,13 +165,13 @@ class Observed:
 
 
 @pytest.fixture(
-    params=[(sigma, portable) for sigma in SCALES for portable in (False, True)],
-    ids=lambda both: f"{both[0]:.3g}-{'portable' if both[1] else 'vector'}",
+    params=[(sigma, name) for sigma in SCALES for name in SETS],
+    ids=lambda both: f"{both[0]:.3g}-{both[1]}",
     scope="module",
 )
 def observed(request: pytest.FixtureRequest) -> Observed:
-    sigma, portable = request.param
-    return Observed(sigma, portable, place=0 if portable else SCALES.index(sigma) % 8)
+    sigma, name = request.param
+    return Observed(sigma, name, place=0 if name == "portable" else SCALES.index(sigma) % 8)
 
 
 def test_every_layer_is_drawn_equally_often(observed: Observed) -> None:
@@ -177,10 +179,11 @@ def test_every_layer_is_drawn_equally_often(observed: Observed) -> None:
     assert worst <= sampler.relative_error(observed.table.sigma), float(worst)
 
 
+@pytest.mark.parametrize("name", SETS[:-1])
 @pytest.mark.parametrize("place", range(8))
-def test_every_lane_of_the_vector_path_agrees_with_the_portable_path(place: int) -> None:
+def test_every_lane_of_vectors_agrees_with_the_portable_path(name: str, place: int) -> None:
     """Zeros of both signs, the ends of plain acceptance, biased uniforms."""
-    vector, portable = Observed(1.37 * 2**41, place=place), Observed(1.37 * 2**41, portable=True)
+    vector, portable = (Observed(1.37 * 2**41, each, place) for each in (name, "portable"))
     for layer in range(0, LAYERS, 5):
         inside, width = int(vector.table.inside[layer]), vector.widths[layer]
         magnitudes = {0, 1, max(inside, 0), inside + 1, width - 1}

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from taciturn import _core
 from taciturn.model.top_k import ItemIndex
+from tests.instruction_sets import every_set, on_every_set
 from tests.model.helpers import profiles
 
 
@@ -16,10 +17,9 @@ from tests.model.helpers import profiles
     st.integers(1, 200),
     st.integers(0, 12),
     st.integers(1, 40),
-    st.booleans(),
 )
 def test_the_kernel_finds_the_best_items(
-    seed: int, users: int, items: int, width: int, count: int, portable: bool
+    seed: int, users: int, items: int, width: int, count: int
 ) -> None:
     """Compared with sorting. Small integers give many ties, in which the first item wins."""
     random = np.random.default_rng(seed)
@@ -30,33 +30,23 @@ def test_the_kernel_finds_the_best_items(
     starts = np.concatenate([[0], np.cumsum(excluded.sum(axis=1))]).astype(np.int64)
     columns = np.nonzero(excluded)[1].astype(np.int32)
     count = min(count, items)
-    found = np.empty((users, count), dtype=np.int32)
-    best = np.empty((users, count), dtype=np.float32)
     index = ItemIndex(factors, biases)
-    _core.top_k(
-        index._factors,
-        index._biases,
-        wanted,
-        starts,
-        columns,
-        found,
-        best,
-        0,
-        users,
-        portable,
+    every = on_every_set(
+        lambda: index.best(wanted, count, starts=starts, columns=columns, threads=1)
     )
     exact = np.where(excluded, -np.inf, wanted @ factors.T + biases)
     for user in range(users):
         order = np.lexsort((np.arange(items), -exact[user]))[:count]
         order = order[exact[user][order] > -np.inf]
-        assert found[user, : len(order)].tolist() == order.tolist()
-        assert (found[user, len(order) :] == -1).all()
-        assert np.array_equal(best[user, : len(order)], exact[user][order])
+        for found, best in every.values():
+            assert found[user, : len(order)].tolist() == order.tolist()
+            assert (found[user, len(order) :] == -1).all()
+            assert np.array_equal(best[user, : len(order)], exact[user][order])
 
 
-@pytest.mark.parametrize("portable", [False, True])
+@every_set
 @pytest.mark.parametrize("count", [1, 10, 40])
-def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> None:
+def test_the_kernel_finds_the_best_of_many_items(count: int) -> None:
     """More items than one block of the kernel, most of the best excluded, many ties."""
     random = np.random.default_rng(count)
     users, items, width = 40, 6_000, 5
@@ -70,24 +60,15 @@ def test_the_kernel_finds_the_best_of_many_items(count: int, portable: bool) -> 
     excluded[1, :-3] = True  # only the last three are left
     exact[excluded] = -np.inf
     index = ItemIndex(factors, np.zeros(items, dtype=np.float32))
-    found = np.empty((users, count), dtype=np.int32)
-    _core.top_k(
-        index._factors,
-        index._biases,
-        wanted,
-        np.concatenate([[0], np.cumsum(excluded.sum(axis=1))]),
-        np.nonzero(excluded)[1].astype(np.int32),
-        found,
-        np.empty((users, count), dtype=np.float32),
-        0,
-        users,
-        portable,
-    )
+    starts = np.concatenate([[0], np.cumsum(excluded.sum(axis=1))])
+    columns = np.nonzero(excluded)[1].astype(np.int32)
+    found, _ = index.best(wanted, count, starts=starts, columns=columns, threads=1)
     order = np.argsort(-exact, axis=1, kind="stable")[:, :count]
     there = np.take_along_axis(exact, order, axis=1) > -np.inf
     assert np.array_equal(found, np.where(there, order, -1))
 
 
+@every_set
 def test_the_kernel_skips_scores_that_are_not_numbers() -> None:
     factors = np.ones((160, 1), dtype=np.float32)
     factors[:40] = np.nan
@@ -98,6 +79,7 @@ def test_the_kernel_skips_scores_that_are_not_numbers() -> None:
     assert found.tolist() == [list(range(40, 50))]
 
 
+@every_set
 def test_the_kernel_refuses_columns_out_of_range_or_unsorted() -> None:
     items = profiles(5, 2, 0)
     index = ItemIndex(items.factors, items.biases)

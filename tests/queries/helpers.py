@@ -149,12 +149,11 @@ def user_sums(
     threshold: int | None = 40,
     *,
     grid: ValueGrid = GRIDS[0],
-    portable: bool = False,
     usual: float = 4.0,
     unit: Unit = Unit.USER,
 ) -> UserSums:
     """User-level sums from released items."""
-    errors = ErrorPass(user_view(grid), first=1, threshold=threshold, portable=portable)
+    errors = ErrorPass(user_view(grid), first=1, threshold=threshold)
     return UserSums(purpose="test", errors=errors, items=items, usual=usual, unit=unit)
 
 

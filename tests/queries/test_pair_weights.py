@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from taciturn.queries.features import NORM, AxisFeatures
 from taciturn.queries.pair_weights import BITS, CLASSES, PairWeights
 from taciturn.queries.reference import reference_tables, weighted
 from taciturn.queries.values import GridValues, ValueView, on_grid
+from tests.instruction_sets import every_set, on_every_set
 from tests.queries.helpers import Both, constant_values, random_features
 from tests.solvers.helpers import random_ratings
 
@@ -76,14 +78,15 @@ def assert_matches_reference(
     *,
     axis: Axis,
     threads: int,
-    portable: bool,
     **options: Any,
 ) -> None:
-    found = run(ratings, both, weights, axis=axis, threads=threads, portable=portable, **options)
+    """Compare the sums on every instruction set with the slow reference."""
+    every = on_every_set(lambda: run(ratings, both, weights, axis=axis, threads=threads, **options))
     expected = reference_tables(ratings, *both, GRID, weights=weights, **options)
-    assert np.array_equal(found.rows, expected.users)
-    assert np.array_equal(found.others, expected.items)
-    assert found.squares.sum() == expected.squares
+    for name, found in every.items():
+        assert np.array_equal(found.rows, expected.users), name
+        assert np.array_equal(found.others, expected.items), name
+        assert found.squares.sum() == expected.squares, name
 
 
 def same_sums(one: ErrorSums, other: ErrorSums) -> bool:
@@ -104,12 +107,11 @@ def same_sums(one: ErrorSums, other: ErrorSums) -> bool:
     st.none() | st.integers(1, 100),
     st.sampled_from(Axis),
     st.integers(1, 4),
-    st.booleans(),
 )
-@example(1, 3, 40, 33, 1, None, Axis.USERS, 1, False)
-@example(2, 40, 3, 128, 0, 1, Axis.ITEMS, 2, False)
-@example(3, 30, 30, 129, 2, 7, Axis.USERS, 3, False)
-@example(4, 30, 30, 64, 1, 7, Axis.ITEMS, 2, True)
+@example(1, 3, 40, 33, 1, None, Axis.USERS, 1)
+@example(2, 40, 3, 128, 0, 1, Axis.ITEMS, 2)
+@example(3, 30, 30, 129, 2, 7, Axis.USERS, 3)
+@example(4, 30, 30, 64, 1, 7, Axis.ITEMS, 2)
 def test_weighted_sums_of_errors_match_the_reference(
     seed: int,
     users: int,
@@ -119,7 +121,6 @@ def test_weighted_sums_of_errors_match_the_reference(
     threshold: int | None,
     axis: Axis,
     threads: int,
-    portable: bool,
 ) -> None:
     ratings = random_ratings(seed, users, items, density=0.6)
     assert_matches_reference(
@@ -128,7 +129,6 @@ def test_weighted_sums_of_errors_match_the_reference(
         random_weights(ratings, seed),
         axis=axis,
         threads=threads,
-        portable=portable,
         first=min(first, width),
         margin=0.5,
         threshold=threshold,
@@ -137,10 +137,9 @@ def test_weighted_sums_of_errors_match_the_reference(
 
 @pytest.mark.parametrize("length", [2.0, 6.0, 12.0, 1000.0])
 @pytest.mark.parametrize("threshold", [None, 5, 300])
-@pytest.mark.parametrize("portable", [False, True])
 @pytest.mark.parametrize("axis", Axis)
 def test_weighted_errors_far_beyond_the_scale_are_exact(
-    length: float, threshold: int | None, portable: bool, axis: Axis
+    length: float, threshold: int | None, axis: Axis
 ) -> None:
     """Few, most or all errors are too large for the usual sums, or clipped."""
     ratings = random_ratings(3, 60, 40, density=0.7)
@@ -150,7 +149,6 @@ def test_weighted_errors_far_beyond_the_scale_are_exact(
         random_weights(ratings),
         axis=axis,
         threads=2,
-        portable=portable,
         first=0,
         margin=margin_max(GRID),
         threshold=threshold,
@@ -166,31 +164,31 @@ def test_threads_and_instructions_change_no_weighted_sum(
     both, weights = random_features(ratings, width), random_weights(ratings)
     one = run(ratings, both, weights)
     assert not same_sums(one, run(ratings, both, None))
-    for threads, portable in [(2, False), (7, False), (1, True), (3, True)]:
-        other = run(ratings, both, weights, threads=threads, portable=portable)
-        assert same_sums(one, other)
+    for threads in (1, 2, 3, 7):
+        every = on_every_set(partial(run, ratings, both, weights, threads=threads))
+        assert all(same_sums(one, other) for other in every.values())
 
 
 @pytest.mark.parametrize("length", [2.0, 12.0])
 @pytest.mark.parametrize("width", [1, 16, 40, 64, 130])
-@pytest.mark.parametrize("portable", [False, True])
-def test_weights_of_one_change_nothing(length: float, width: int, portable: bool) -> None:
+@every_set
+def test_weights_of_one_change_nothing(length: float, width: int) -> None:
     ratings = random_ratings(5, 70, 50, density=0.7)
     both = random_features(ratings, width, 5, length)
     for axis in Axis:
-        options: dict[str, Any] = {"axis": axis, "portable": portable, "margin": margin_max(GRID)}
+        options: dict[str, Any] = {"axis": axis, "margin": margin_max(GRID)}
         weights = constant_weights(ratings, ONE, ONE)
         plain = run(ratings, both, None, **options)
         assert same_sums(plain, run(ratings, both, weights, **options))
 
 
 @pytest.mark.parametrize("length", [2.0, 12.0])
-@pytest.mark.parametrize("portable", [False, True])
-def test_weights_of_zero_give_sums_of_zero(length: float, portable: bool) -> None:
+@every_set
+def test_weights_of_zero_give_sums_of_zero(length: float) -> None:
     """Each table has weights of its own, and squares have none."""
     ratings = random_ratings(6, 70, 50, density=0.7)
     both = random_features(ratings, 20, 5, length)
-    options: dict[str, Any] = {"portable": portable, "margin": margin_max(GRID)}
+    options: dict[str, Any] = {"margin": margin_max(GRID)}
     plain = run(ratings, both, None, **options)
     for of_rows, of_others in ((0, 0), (ONE, 0), (0, ONE)):
         found = run(ratings, both, constant_weights(ratings, of_rows, of_others), **options)
@@ -199,7 +197,7 @@ def test_weights_of_zero_give_sums_of_zero(length: float, portable: bool) -> Non
         assert np.array_equal(found.squares, plain.squares)
 
 
-@pytest.mark.parametrize("portable", [False, True])
+@every_set
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(
     ("error", "weight", "expected"),
@@ -211,9 +209,7 @@ def test_weights_of_zero_give_sums_of_zero(length: float, portable: bool) -> Non
         (6, ONE // 4, 2),
     ],
 )
-def test_ties_are_rounded_away_from_zero(
-    error: int, weight: int, expected: int, sign: int, portable: bool
-) -> None:
+def test_ties_are_rounded_away_from_zero(error: int, weight: int, expected: int, sign: int) -> None:
     error, expected = sign * error, sign * expected
     assert weighted(error, weight) == expected
     ratings = random_ratings(0, 4, 3)
@@ -227,7 +223,6 @@ def test_ties_are_rounded_away_from_zero(
         values=constant_values(ratings, view, -error),
         grid=grid,
         first=4,  # all predictions are zero
-        portable=portable,
     )
     counts = ratings.pattern.by_user.counts
     assert np.array_equal(found.rows.sum(axis=1), expected * NORM * counts)
@@ -244,11 +239,11 @@ def test_a_weighted_error_never_moves_further_than_the_error(weight: int) -> Non
     assert set(np.diff(found)) <= {0, 1}
 
 
-@pytest.mark.parametrize("portable", [False, True])
+@every_set
 @pytest.mark.parametrize("levels", [64, 8192])
 @pytest.mark.parametrize("shape", [(3000, 2), (2, 3000), (60, 50), (900, 800)])
 def test_weighted_long_rows_at_the_extremes_do_not_overflow(
-    shape: tuple[int, int], levels: int, portable: bool
+    shape: tuple[int, int], levels: int
 ) -> None:
     """Longest feature rows and largest errors: sums exceed 32 bits."""
     ratings = random_ratings(0, *shape, density=1.0)
@@ -258,9 +253,7 @@ def test_weighted_long_rows_at_the_extremes_do_not_overflow(
         for count in ratings.shape
     )
     values = constant_values(ratings, ValueView(grid=grid, axis=Axis.USERS), -(2**31))
-    found = run(
-        ratings, (users, items), weights, values=values, grid=grid, threads=2, portable=portable
-    )
+    found = run(ratings, (users, items), weights, values=values, grid=grid, threads=2)
     largest = math.ceil(grid.range * 1.5)
     of_rows, of_others = (
         (largest * table.astype(np.int64)[weights.rows][:, weights.others] + ONE // 2) // ONE
@@ -338,7 +331,7 @@ def test_weights_of_other_rows_are_refused() -> None:
         run(ratings, both, random_weights(random_ratings(0, 30, 21)))
 
 
-def call_kernel(weights: Any, *, portable: bool) -> npt.NDArray[np.int64]:
+def call_kernel(weights: Any) -> npt.NDArray[np.int64]:
     """Sums by row of the kernel itself, over three rows of one rating each."""
     found = np.empty((3, 1), dtype=np.int64)
     _core.error_sums(
@@ -358,16 +351,15 @@ def call_kernel(weights: Any, *, portable: bool) -> npt.NDArray[np.int64]:
         np.empty(3, dtype=np.int64),
         0,
         3,
-        portable=portable,
         weights=weights,
     )
     return found
 
 
-@pytest.mark.parametrize("portable", [False, True])
-def test_weights_that_do_not_fit_are_refused_by_the_kernel(portable: bool) -> None:
+@every_set
+def test_weights_that_do_not_fit_are_refused_by_the_kernel() -> None:
     good = tuple(arrays().values())
-    assert (call_kernel(good, portable=portable) == 2).all()
+    assert (call_kernel(good) == 2).all()
     high, low = good[2] + 1, good[3] - 1
     for place, bad, message in (
         (0, good[0] + np.uint8(1), "class is out of range"),
@@ -380,8 +372,8 @@ def test_weights_that_do_not_fit_are_refused_by_the_kernel(portable: bool) -> No
         (3, good[3][:, 1:].copy(), "one row and one column for each class"),
     ):
         with pytest.raises(ValueError, match=message):
-            call_kernel((*good[:place], bad, *good[place + 1 :]), portable=portable)
+            call_kernel((*good[:place], bad, *good[place + 1 :]))
     for place, kind in ((0, np.int64), (1, np.float64), (2, np.int64), (3, np.float32)):
         bad = good[place].astype(kind)
         with pytest.raises(TypeError, match="incompatible"):
-            call_kernel((*good[:place], bad, *good[place + 1 :]), portable=portable)
+            call_kernel((*good[:place], bad, *good[place + 1 :]))

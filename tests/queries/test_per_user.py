@@ -23,6 +23,7 @@ from taciturn.queries.totals import COUNT_BITS
 from taciturn.queries.user_sums import ReleasedItems, UserSums, contribution_bound
 from taciturn.queries.values import GridValues, ValueView, on_grid
 from taciturn.solvers.bias import BiasSolver
+from tests.instruction_sets import every_set, on_every_set
 from tests.queries.helpers import (
     GRIDS,
     Floats,
@@ -126,10 +127,9 @@ def slow_sums(
     st.sampled_from([0.1, 0.5, 2.0, 100.0]),
     st.sampled_from([0.1, 1.0, 3.0]),
     st.sampled_from([0, 0, 3]),
-    st.booleans(),
 )
 def test_sums_match_the_reference(
-    seed: int, width: int, threshold: float, length: float, features: int, portable: bool
+    seed: int, width: int, threshold: float, length: float, features: int
 ) -> None:
     random = np.random.default_rng(seed)
     ratings = every_pair(15, 10)
@@ -139,11 +139,8 @@ def test_sums_match_the_reference(
     items = random_items(random, 10, width, length, mean=2.75, features=features)
     step = 2.0**grid.exponent
     clipped = round(threshold / step)
-    spec = user_sums(items, clipped, grid=grid, portable=portable)
-    found = spec.exact(values_of(ratings, spec.view, steps), 2).tables
-    by_item, products, covariances, squares = (
-        table * query.step for table, query in zip(found, spec.queries, strict=True)
-    )
+    spec = user_sums(items, clipped, grid=grid)
+    every = on_every_set(lambda: spec.exact(values_of(ratings, spec.view, steps), 2).tables)
     bound = contribution_bound(spec._errors) * step
     slow = slow_sums(ratings, steps, items, clipped * step, bound, grid, 4.0)
     slow_by_item, slow_products, slow_covariances, slow_squares, moved = slow
@@ -151,10 +148,14 @@ def test_sums_match_the_reference(
     # of a contribution changes with the norm of up to ten errors.
     error, largest = step + moved / NORM, min(threshold, 1.5 * 4) + step
     counts = np.diff(ratings.by_item.starts)[:, None]
-    assert (np.abs(by_item - slow_by_item) <= 5 * counts * (error + 2 * largest / NORM)).all()
-    assert np.abs(products[0] - slow_products).max() <= 15 * 2 / NORM
-    assert np.abs(covariances[0] - slow_covariances).max() <= 15 * 2.0**-12
-    assert abs(squares[0, 0] - slow_squares) <= 15 * (2 * largest * error + step**2)
+    for found in every.values():
+        by_item, products, covariances, squares = (
+            table * query.step for table, query in zip(found, spec.queries, strict=True)
+        )
+        assert (np.abs(by_item - slow_by_item) <= 5 * counts * (error + 2 * largest / NORM)).all()
+        assert np.abs(products[0] - slow_products).max() <= 15 * 2 / NORM
+        assert np.abs(covariances[0] - slow_covariances).max() <= 15 * 2.0**-12
+        assert abs(squares[0, 0] - slow_squares) <= 15 * (2 * largest * error + step**2)
 
 
 def test_errors_on_the_grid_match_exactly() -> None:
@@ -197,17 +198,14 @@ def test_a_very_long_user_row_raises_no_error(size: float, monkeypatch: pytest.M
     assert all(table.dtype == np.int64 for table in answer.tables)
 
 
-def test_threads_and_instructions_change_nothing() -> None:
+@every_set
+def test_threads_change_nothing() -> None:
     random = np.random.default_rng(7)
     ratings = random_ratings(3, 400, 60)
     items, values = random_items(random, 60, 34), on_grid(ratings, user_view())
-    for portable in (False, True):
-        for threads in (1, 2, 5):
-            found = user_sums(items, portable=portable).exact(values, threads)
-            assert same_tables(found, user_sums(items).exact(values, 1))
-            assert same_tables(
-                user_totals(60).exact(values, threads), user_totals(60).exact(values, 1)
-            )
+    for spec in (user_sums(items), user_totals(60)):
+        one = spec.exact(values, 1)
+        assert all(same_tables(one, spec.exact(values, threads)) for threads in (2, 5))
 
 
 def test_a_planned_width_is_recorded_and_changes_no_sum() -> None:

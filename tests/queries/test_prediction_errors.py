@@ -1,9 +1,11 @@
 """The fused pass is exact, does not depend on threads or instructions, and keeps its bound."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from taciturn.queries.features import LANES, NORM, AxisFeatures
 from taciturn.queries.prediction_errors import PredictionErrorSums
 from taciturn.queries.reference import reference_tables
 from taciturn.queries.values import GridValues, ValueView, on_grid
+from tests.instruction_sets import every_set, on_every_set
 from tests.queries.helpers import Both, constant_values, pass_view, random_features, values_of
 from tests.solvers.helpers import random_ratings, replaced
 
@@ -55,37 +58,35 @@ def pass_values(ratings: Ratings) -> GridValues:
     st.integers(1, 170),
     st.integers(0, 3),
     st.none() | st.integers(1, 100),
-    st.booleans(),
 )
-@example(1, 3, 40, 33, 1, None, False)
-@example(2, 40, 3, 128, 0, 1, False)
-@example(3, 30, 30, 129, 2, 7, False)
-@example(4, 30, 30, 64, 1, 7, True)
+@example(1, 3, 40, 33, 1, None)
+@example(2, 40, 3, 128, 0, 1)
+@example(3, 30, 30, 129, 2, 7)
+@example(4, 30, 30, 64, 1, 7)
 def test_the_pass_matches_the_reference(
-    seed: int, users: int, items: int, width: int, first: int, threshold: int | None, portable: bool
+    seed: int, users: int, items: int, width: int, first: int, threshold: int | None
 ) -> None:
     first = min(first, width)
     ratings = random_ratings(seed, users, items, density=0.6)
     both = random_features(ratings, width, seed)
-    spec = sums(ratings, *both, first=first, threshold=threshold, portable=portable)
-    tables = spec.tables(pass_values(ratings), threads=2)
+    spec = sums(ratings, *both, first=first, threshold=threshold)
+    every = on_every_set(lambda: spec.tables(pass_values(ratings), threads=2))
     expected = reference_tables(ratings, *both, GRID, first=first, margin=0.5, threshold=threshold)
-    assert np.array_equal(tables.users, expected.users)
-    assert np.array_equal(tables.items, expected.items)
-    assert tables.squares == expected.squares
+    for name, tables in every.items():
+        assert np.array_equal(tables.users, expected.users), name
+        assert np.array_equal(tables.items, expected.items), name
+        assert tables.squares == expected.squares, name
 
 
+@every_set
 @pytest.mark.parametrize("length", [2.0, 6.0, 12.0, 1000.0])
 @pytest.mark.parametrize("threshold", [None, 5, 300])
-@pytest.mark.parametrize("portable", [False, True])
-def test_errors_far_beyond_the_scale_are_exact(
-    length: float, threshold: int | None, portable: bool
-) -> None:
+def test_errors_far_beyond_the_scale_are_exact(length: float, threshold: int | None) -> None:
     """Few, most or all errors are too large for the usual sums, or clipped."""
     ratings = random_ratings(3, 70, 50, density=0.7)
     both = random_features(ratings, 20, 5, length)
     margin = margin_max(GRID)
-    spec = sums(ratings, *both, margin=margin, threshold=threshold, portable=portable)
+    spec = sums(ratings, *both, margin=margin, threshold=threshold)
     tables = spec.tables(pass_values(ratings), threads=2)
     expected = reference_tables(ratings, *both, GRID, first=0, margin=margin, threshold=threshold)
     assert np.array_equal(tables.users, expected.users)
@@ -112,13 +113,15 @@ def test_the_largest_margin_is_allowed_and_no_more(bounds: tuple[int, int], leve
 def test_threads_and_instructions_change_nothing(shape: tuple[int, int], width: int) -> None:
     ratings = random_ratings(4, *shape)
     both, values = random_features(ratings, width), pass_values(ratings)
-    one = sums(ratings, *both).tables(values, threads=1)
-    for threads, portable in [(2, False), (7, False), (1, True), (3, True)]:
-        other = sums(ratings, *both, portable=portable).tables(values, threads=threads)
-        assert np.array_equal(one.users, other.users) and np.array_equal(one.items, other.items)
-        assert one.squares == other.squares
+    spec = sums(ratings, *both)
+    one = spec.tables(values, threads=1)
+    for threads in (1, 2, 3, 7):
+        for other in on_every_set(partial(spec.tables, values, threads=threads)).values():
+            assert np.array_equal(one.users, other.users) and np.array_equal(one.items, other.items)
+            assert one.squares == other.squares
 
 
+@every_set
 @pytest.mark.parametrize("levels", [64, 8192])
 @pytest.mark.parametrize("shape", [(3000, 2), (2, 3000), (60, 50), (2000, 1900)])
 def test_long_rows_at_the_extremes_do_not_overflow(shape: tuple[int, int], levels: int) -> None:
@@ -200,33 +203,37 @@ def test_the_worst_case_attains_the_bound_of_clipped_errors(threshold: int) -> N
     st.integers(0, 2**32),
     st.integers(1, 70),
     st.sampled_from([1e-9, 1e-3, 1.0, 7.0, 1e9, 1e160]),
-    st.booleans(),
 )
-def test_packed_rows_keep_their_norm(seed: int, width: int, size: float, portable: bool) -> None:
+def test_packed_rows_keep_their_norm(seed: int, width: int, size: float) -> None:
     random = np.random.default_rng(seed)
     rows = random.normal(size=(20, width)) * size
     shrink = random.uniform(0.1, 3, size=20)
-    out = np.ones((20, -(-width // LANES) * LANES), dtype=np.int16)
-    _core.pack_rows(rows, shrink, out, 0, 20, portable)
+
+    def pack() -> npt.NDArray[np.int16]:
+        out = np.ones((20, -(-width // LANES) * LANES), dtype=np.int16)
+        _core.pack_rows(rows, shrink, out, 0, 20)
+        return out
+
+    every = on_every_set(pack)
+    out = every["portable"]
     grid = FeatureGrid(bits=NORM.bit_length() - 1)
     assert grid.bound == NORM and grid.fits(out.astype(np.int32)).all()
     assert not out[:, width:].any()
     # Equal to the rounding of the feature grid, except for the last bit of a norm.
     expected = grid.quantise(rows * shrink[:, None])
     assert abs(out[:, :width] - expected).max() <= 1
-    other = np.empty_like(out)
-    _core.pack_rows(rows, shrink, other, 0, 20, not portable)
-    assert np.array_equal(out, other)
+    assert all(np.array_equal(out, other) for other in every.values())
 
 
+@every_set
 def test_a_row_just_too_long_is_rounded_towards_zero() -> None:
     rows = np.full((1, 3), 1 / math.sqrt(3))
     out = np.empty((1, LANES), dtype=np.int16)
-    for portable in (False, True):
-        _core.pack_rows(rows, np.ones(1), out, 0, 1, portable)
-        assert (out[0, :3] == math.floor(NORM / math.sqrt(3))).all()
+    _core.pack_rows(rows, np.ones(1), out, 0, 1)
+    assert (out[0, :3] == math.floor(NORM / math.sqrt(3))).all()
 
 
+@every_set
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_profiles_that_are_not_finite_are_refused(bad: float) -> None:
     rows = np.ones((3, 2))
@@ -291,7 +298,6 @@ def call_kernel(
     values: tuple[int, int] = (GRID.lowest, GRID.highest),
     threshold: int = GRID.range,
     width: int,
-    portable: bool = False,
 ) -> np.ndarray:
     """Sums by item from the kernel itself, followed by rows that it must not touch."""
     pattern, (users, items) = ratings.pattern.by_user, both
@@ -313,7 +319,6 @@ def call_kernel(
         np.empty(len(users), dtype=np.int64),
         0,
         len(users),
-        portable=portable,
     )
     return around
 
@@ -324,38 +329,35 @@ def test_padding_that_is_not_zero_changes_no_sum(width: int) -> None:
     both = random_features(ratings, width)
     padded = both[0].packed.copy()
     padded[:, width:] = 7
-    fast, portable = (
-        call_kernel(ratings, both, packed=padded, width=width, portable=portable)
-        for portable in (False, True)
-    )
-    assert fast.any() and np.array_equal(fast, portable)
-    assert not fast[ratings.shape[1] :].any()
+    every = on_every_set(lambda: call_kernel(ratings, both, packed=padded, width=width))
+    plain = call_kernel(ratings, both, width=width)
+    assert plain.any() and not plain[ratings.shape[1] :].any()
+    assert all(np.array_equal(plain, padded) for padded in every.values())
 
 
 def test_the_widest_range_of_values_gives_the_same_sums_on_every_instruction_set() -> None:
     """Its width is 2^31, one more than 32 bits hold."""
     ratings = random_ratings()
     both = random_features(ratings, 4)
-    fast, portable = (
-        call_kernel(
-            ratings, both, values=(-(2**30), 2**30), threshold=300, width=4, portable=portable
-        )
-        for portable in (False, True)
+    every = on_every_set(
+        lambda: call_kernel(ratings, both, values=(-(2**30), 2**30), threshold=300, width=4)
     )
-    assert fast.any() and np.array_equal(fast, portable)
+    slow = every["portable"]
+    assert slow.any() and all(np.array_equal(slow, other) for other in every.values())
 
 
-@pytest.mark.parametrize("portable", [False, True])
-def test_columns_out_of_range_are_refused_by_the_kernel(portable: bool) -> None:
+@every_set
+def test_columns_out_of_range_are_refused_by_the_kernel() -> None:
     ratings = random_ratings()
     for bad in (-1, ratings.shape[1]):
         columns = ratings.by_user.columns.copy()
         columns[5] = bad
         both = random_features(ratings, 4)
         with pytest.raises(IndexError, match="no features"):
-            call_kernel(ratings, both, columns=columns, width=4, portable=portable)
+            call_kernel(ratings, both, columns=columns, width=4)
 
 
+@every_set
 def test_the_kernel_refuses_a_stride_that_is_too_long() -> None:
     ratings = random_ratings()
     with pytest.raises(ValueError, match="width"):

@@ -19,6 +19,7 @@ from taciturn.mechanisms.grid import FeatureGrid, ValueGrid
 from taciturn.mechanisms.query import MAGNITUDE_MAX, BoundedQuery
 from taciturn.queries.values import GridValues
 from taciturn.queries.weighted_sums import EveryRating, WeightedSums, grid_sums
+from tests.instruction_sets import every_set, on_every_set
 from tests.mechanisms.noise_helpers import (
     FEATURES,
     QUERY,
@@ -150,18 +151,24 @@ def test_features_and_pattern_cannot_be_changed_after_they_were_checked() -> Non
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 16, 21, 64])
-def test_the_portable_path_gives_the_same_sums(width: int) -> None:
+def test_every_instruction_set_gives_the_same_sums(width: int) -> None:
     random = np.random.default_rng(width)
     rated = pattern(width, 30, 12)
     values = random.integers(-(2**20), 2**20, rated.entries, dtype=np.int32)
     features = random.integers(-(2**29), 2**29, (12, width), dtype=np.int32)
-    found = np.empty((2, len(rated), width), dtype=np.int64)
-    for portable in (False, True):
+
+    def sums() -> npt.NDArray[np.int64]:
+        out = np.empty((len(rated), width), dtype=np.int64)
         given = rated.starts, rated.columns, values, -(2**19), 2**19, features
-        _core.grid_sums(*given, found[int(portable)], 0, len(rated), portable)
-    assert found.any() and np.array_equal(found[0], found[1])
+        _core.grid_sums(*given, out, 0, len(rated))
+        return out
+
+    every = on_every_set(sums)
+    slow = every["portable"]
+    assert slow.any() and all(np.array_equal(slow, other) for other in every.values())
 
 
+@every_set
 def test_the_kernel_refuses_indices_beyond_its_tables() -> None:
     one = np.ones(1, dtype=np.int32)
     out = np.zeros((1, 1), dtype=np.int64)

@@ -27,17 +27,17 @@ from taciturn.evaluate.metrics import rmse
 from taciturn.mechanisms.gate import Gate
 from taciturn.mechanisms.noise import InsecureTestNoise, NoiseSource
 from taciturn.mechanisms.query import BoundedQuery, Executor, QuerySpec, Released
-from taciturn.queries.executor import LocalExecutor
 from taciturn.solvers.catalog import CATALOG, check_solver, make_solver
 from taciturn.solvers.contract import Fit, PublicFacts, QueryStep, Session
 from taciturn.solvers.solver import Solver
+from tests.instruction_sets import every_set, on_every_set
 from tests.solvers.helpers import (
     BUDGET,
     checkerboard,
+    close,
+    largest_changes,
     numbers,
-    portable_kernels,
     random_ratings,
-    replaced,
     same,
 )
 
@@ -95,12 +95,16 @@ class SolverContract:
         ratings = random_ratings(1)
         assert same(self.run(ratings), self.run(ratings))
 
-    def test_threads_and_instructions_change_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @every_set
+    def test_threads_change_nothing(self) -> None:
         ratings = random_ratings(2, users=300, items=40)
         one = self.run(ratings, threads=1)
         assert all(same(one, self.run(ratings, threads=threads)) for threads in (2, 4, 5))
-        with portable_kernels(monkeypatch):
-            assert same(one, self.run(ratings, threads=2))
+
+    def test_fits_on_all_instruction_sets_agree(self) -> None:
+        ratings = random_ratings(2, users=300, items=40)
+        fits = on_every_set(lambda: self.run(ratings, threads=2))
+        assert all(close(fit, fits["portable"]) for fit in fits.values())
 
     @pytest.mark.parametrize("kind", [int, str])
     def test_a_fit_has_the_ids_of_the_ratings(self, kind: type) -> None:
@@ -366,34 +370,4 @@ class ValueContract(ProvenContract):
         A proven solver's query specs hold released and public values only, so those of a run on one
         dataset are those of a run on its neighbour that saw the same releases.
         """
-        assert self.tightness < max(largest_changes(self, monkeypatch)) <= 1
-
-
-def largest_changes(contract: PrivateContract, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Largest change of each table over neighbours under `value`, as a fraction of its bound."""
-    ratings = random_ratings(8, users=15, items=10)
-    specs: list[Any] = []
-    released = Gate.release
-
-    def release(gate: Gate, spec: Any, executor: Executor, **options: Any) -> Released:
-        specs.append(spec)
-        return released(gate, spec, executor, **options)
-
-    monkeypatch.setattr(Gate, "release", release)
-    contract.run(ratings)
-    here = LocalExecutor(ratings)
-    found = [0.0] * sum(len(spec.queries) for spec in specs)
-    random = np.random.default_rng(0)
-    for place in random.choice(len(ratings), size=10, replace=False):
-        for value in (1.0, 5.0):
-            there = LocalExecutor(replaced(ratings, int(place), value))
-            changes = []
-            for spec in specs:
-                one, two = (each.values(spec.view).steps for each in (here, there))
-                assert np.count_nonzero(one != two) <= 1
-                tables = (each.answer(spec).tables for each in (here, there))
-                for query, first, second in zip(spec.queries, *tables, strict=True):
-                    change = float(np.linalg.norm((first - second).astype(float)))
-                    changes.append(change / query.sensitivity)
-            found = [max(pair) for pair in zip(found, changes, strict=True)]
-    return found
+        assert self.tightness < max(largest_changes(self.run, monkeypatch)) <= 1

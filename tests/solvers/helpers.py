@@ -1,7 +1,6 @@
 """Small solvers and small sets of ratings."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,12 +8,13 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from taciturn import _core
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.units import Unit
 from taciturn.data import load
 from taciturn.data.ratings import Ratings
-from taciturn.queries import error_pass, features, weighted_sums
+from taciturn.mechanisms.gate import Gate
+from taciturn.mechanisms.query import Executor, Released
+from taciturn.queries.executor import LocalExecutor
 from taciturn.solvers.catalog import CATALOG, make_solver
 from taciturn.solvers.contract import Fit
 from taciturn.solvers.solver import Solver
@@ -76,36 +76,6 @@ def replaced(ratings: Ratings, place: int, value: float) -> Ratings:
     return load(frame.with_columns(rating=pl.Series(values)), scale=str(ratings.scale))
 
 
-@contextmanager
-def portable_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Run the portable path of all exact kernels."""
-
-    class Ziggurat(_core.Ziggurat):
-        def fill(self, words: Any, out: Any, portable: bool = False) -> int | None:
-            return super().fill(words, out, portable=True)
-
-    class Portable:
-        def __getattr__(self, name: str) -> object:
-            return getattr(_core, name)
-
-        def error_sums(self, *arguments: Any, **options: Any) -> None:
-            _core.error_sums(*arguments, **(options | {"portable": True}))
-
-        def pack_rows(self, *arguments: Any) -> None:
-            pack_rows(*arguments, portable=True)
-
-        def grid_sums(self, *arguments: Any) -> None:
-            grid_sums(*arguments, portable=True)
-
-    pack_rows: Any = _core.pack_rows
-    grid_sums: Any = _core.grid_sums
-    with monkeypatch.context() as patch:
-        for module in (error_pass, features, weighted_sums):
-            patch.setattr(module, "_core", Portable())
-        patch.setattr(_core, "Ziggurat", Ziggurat)
-        yield
-
-
 def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
     """Every number of a fit, private ones included."""
     model = fit.model
@@ -117,3 +87,41 @@ def numbers(fit: Fit) -> list[npt.NDArray[Any]]:
 
 def same(one: Fit, two: Fit) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(numbers(one), numbers(two), strict=True))
+
+
+def close(one: Fit, two: Fit) -> bool:
+    """True if all numbers agree within 10⁻⁴ of the largest in their array."""
+    return all(
+        np.abs(a - b).max(initial=0.0) <= 1e-4 * np.abs(b).max(initial=0.0)
+        for a, b in zip(numbers(one), numbers(two), strict=True)
+    )
+
+
+def largest_changes(run: Callable[[Ratings], Fit], monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Largest change of each table over neighbours under `value`, as a fraction of its bound."""
+    ratings = random_ratings(8, users=15, items=10)
+    specs: list[Any] = []
+    released = Gate.release
+
+    def release(gate: Gate, spec: Any, executor: Executor, **options: Any) -> Released:
+        specs.append(spec)
+        return released(gate, spec, executor, **options)
+
+    monkeypatch.setattr(Gate, "release", release)
+    run(ratings)
+    here = LocalExecutor(ratings)
+    found = [0.0] * sum(len(spec.queries) for spec in specs)
+    random = np.random.default_rng(0)
+    for place in random.choice(len(ratings), size=10, replace=False):
+        for value in (1.0, 5.0):
+            there = LocalExecutor(replaced(ratings, int(place), value))
+            changes = []
+            for spec in specs:
+                one, two = (each.values(spec.view).steps for each in (here, there))
+                assert np.count_nonzero(one != two) <= 1
+                tables = (each.answer(spec).tables for each in (here, there))
+                for query, first, second in zip(spec.queries, *tables, strict=True):
+                    change = float(np.linalg.norm((first - second).astype(float)))
+                    changes.append(change / query.sensitivity)
+            found = [max(pair) for pair in zip(found, changes, strict=True)]
+    return found

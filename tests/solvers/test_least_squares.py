@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from taciturn import _core
+from tests.instruction_sets import every_set
 
 COLUMNS = 70
 
@@ -38,16 +39,14 @@ def problem(width: int) -> Equations:
 
 
 def solve(
-    given: Equations, portable: bool, inverse: npt.NDArray[np.float32] | None = None
+    given: Equations, inverse: npt.NDArray[np.float32] | None = None
 ) -> npt.NDArray[np.float32]:
     rows, width = given["starts"].size - 1, given["counterparts"].shape[1]
     out = np.full((rows, width), np.nan, dtype=np.float32)
     if inverse is None:
         inverse = np.empty((rows, 0), dtype=np.float32)
     for part in ((0, 3), (3, rows)):
-        _core.ridge_rows(
-            **given, out=out, inverse=inverse, begin=part[0], end=part[1], portable=portable
-        )
+        _core.ridge_rows(**given, out=out, inverse=inverse, begin=part[0], end=part[1])
     return out
 
 
@@ -67,35 +66,31 @@ def exact(given: Equations, row: int) -> npt.NDArray[np.float64]:
     return np.asarray(np.linalg.solve(*equations(given, row)))
 
 
-@pytest.mark.parametrize("portable", [False, True])
+@every_set
 @pytest.mark.parametrize("width", [1, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 65, 100])
-def test_rows_agree_with_the_reference(width: int, portable: bool) -> None:
+def test_rows_agree_with_the_reference(width: int) -> None:
     given = problem(width)
-    found = solve(given, portable)
+    found = solve(given)
     for row in range(len(found)):
         np.testing.assert_allclose(found[row], exact(given, row), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("portable", [False, True])
+@every_set
 @pytest.mark.parametrize(("width", "count"), [(1, 0), (5, 4), (9, 3), (17, 16), (40, 8)])
-def test_columns_of_inverses_agree_with_the_reference(
-    width: int, count: int, portable: bool
-) -> None:
+def test_columns_of_inverses_agree_with_the_reference(width: int, count: int) -> None:
     given = problem(width)
     rows = given["starts"].size - 1
     inverse = np.full((rows, count * width), np.nan, dtype=np.float32)
-    solve(given, portable, inverse)
+    solve(given, inverse)
     for row, found in enumerate(inverse.reshape(rows, count, width)):
         is_empty = given["starts"][row] == given["starts"][row + 1]
         expected = np.linalg.inv(equations(given, row)[0])[1 : 1 + count]
         np.testing.assert_allclose(found, 0 if is_empty else expected, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("portable", [False, True])
+@every_set
 @pytest.mark.parametrize(("regularization", "error"), [(0.03, 1e-5), (1e-4, 1e-3)])
-def test_sums_in_floats_are_precise_enough(
-    regularization: float, error: float, portable: bool
-) -> None:
+def test_sums_in_floats_are_precise_enough(regularization: float, error: float) -> None:
     """The error grows as regularization shrinks; its maxima are those of decision 14."""
     random, width = np.random.default_rng(5), 21
     given = problem(width)
@@ -105,22 +100,23 @@ def test_sums_in_floats_are_precise_enough(
     given["counterparts"] = random.normal(size=(400, width)).astype(np.float32)
     given["by_count"] = np.full(width, regularization)
     given["fixed"] = np.full(width, 200 * regularization)
-    found = solve(given, portable)
+    found = solve(given)
     for row in range(len(found)):
         expected = exact(given, row)
         assert np.linalg.norm(found[row] - expected) <= error * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("portable", [False, True])
-def test_a_row_without_a_unique_solution_becomes_zero(portable: bool) -> None:
+@every_set
+def test_a_row_without_a_unique_solution_becomes_zero() -> None:
     given = problem(5)
     given["by_count"], given["fixed"] = np.zeros(5), np.zeros(5)
     given["counterparts"][:, 1:] = 0
-    assert not solve(given, portable).any()
+    assert not solve(given).any()
 
 
+@every_set
 def test_columns_out_of_range_are_refused() -> None:
     given = problem(5)
     given["columns"][7] = COLUMNS
     with pytest.raises(IndexError, match="no features"):
-        solve(given, portable=False)
+        solve(given)

@@ -105,7 +105,7 @@ def _failed(error: Exception) -> int:
         return INTERRUPTED
     if isinstance(error, _UsageError):
         _explain(error)
-    elif isinstance(error, TaciturnError):
+    elif isinstance(error, TaciturnError) or _names_no_instruction_set(error):
         fail(str(error))
     elif isinstance(error, MemoryError) or _lacks_memory_to_load(error):
         fail(f"memory ran out{memory.advice()}")
@@ -124,6 +124,11 @@ def _hides_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
+
+
+def _names_no_instruction_set(error: Exception) -> bool:
+    """True if the core was not loaded because of the instruction set in the environment."""
+    return isinstance(error, ImportError) and str(error).startswith("TACITURN_ISA:")
 
 
 def _lacks_memory_to_load(error: Exception) -> bool:

@@ -17,7 +17,7 @@ PACKAGES = (
 
 
 def doctor(json: Json = False) -> None:
-    """Report installed versions, the compiler and the instruction set, for bug reports."""
+    """Report installed versions, the compiler and the instruction sets, for bug reports."""
     import platform
 
     from taciturn import _core
@@ -29,11 +29,13 @@ def doctor(json: Json = False) -> None:
         "compiler": _core.compiler(),
         "instruction_set": _core.instruction_set(),
     }
+    sets = _core.instruction_sets()
     packages = {name: _version(name) for name in PACKAGES}
     if json:
-        emit_json(facts | {"packages": packages})
+        emit_json(facts | {"instruction_sets": sets, "packages": packages})
         return
-    rows = facts | {name: found or "not installed" for name, found in packages.items()}
+    rows = facts | {"instruction_sets": ", ".join(sets)}
+    rows |= {name: found or "not installed" for name, found in packages.items()}
     say(table([(name, "", fact) for name, fact in rows.items()]))
 
 

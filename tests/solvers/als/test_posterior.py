@@ -16,6 +16,7 @@ from taciturn.solvers.als.posterior import (
     posterior,
     products,
 )
+from tests.instruction_sets import every_set, on_every_set
 from tests.solvers.helpers import random_ratings
 
 
@@ -65,6 +66,7 @@ class Problem:
         return np.array(means), np.array(covariances)
 
 
+@every_set
 @pytest.mark.parametrize(
     ("measured", "unknown", "known"),
     [(1, 1, 1), (3, 2, 1), (16, 5, 3), (17, 4, 9), (40, 17, 9), (33, 1, 31)],
@@ -82,24 +84,20 @@ def test_the_posterior_is_conditional_on_the_sums(measured: int, unknown: int, k
     assert np.allclose(found.variances[3], np.diag(problem.prior.covariance))
 
 
+@every_set
 def test_the_posterior_does_not_depend_on_threads() -> None:
     problem = Problem(random_ratings(2, users=50, items=300), 20, 5, 3)
     one, three = problem.solve(1), problem.solve(3)
     assert np.array_equal(one.means, three.means) and np.array_equal(one.total, three.total)
 
 
-def test_the_portable_path_differs_in_last_bits_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_instruction_sets_differ_in_last_bits_only() -> None:
     problem = Problem(random_ratings(2, users=50, items=30), 20, 5, 3)
-    fast, original = problem.solve(), _core.posterior_rows
-
-    def portable(*arguments: Any) -> None:
-        options: dict[str, Any] = {"portable": True}
-        original(*arguments, **options)
-
-    monkeypatch.setattr(_core, "posterior_rows", portable)
-    slow = problem.solve()
-    assert np.allclose(fast.means, slow.means, rtol=1e-5, atol=1e-6)
-    assert np.allclose(fast.variances, slow.variances, rtol=1e-5, atol=1e-7)
+    every = on_every_set(problem.solve)
+    slow = every["portable"]
+    for fast in every.values():
+        assert np.allclose(fast.means, slow.means, rtol=1e-5, atol=1e-6)
+        assert np.allclose(fast.variances, slow.variances, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("axis", list(Axis))
@@ -113,6 +111,7 @@ def test_products_match_the_reference(axis: Axis) -> None:
     assert np.allclose(products(pattern, own, others, threads=2), expected, atol=1e-5)
 
 
+@every_set
 def test_the_kernel_refuses_arrays_that_do_not_fit() -> None:
     ratings = random_ratings(3, users=4, items=3)
     starts, columns = ratings.by_item.starts, ratings.by_item.columns
