@@ -7,12 +7,13 @@ SANITIZE := build/sanitize
 LENSKIT := build/lenskit
 BUILD_INPUTS := pyproject.toml CMakeLists.txt $(wildcard cpp/*)
 
-.PHONY: help demo test quick sanitize torture lint format bench docs clean
+.PHONY: help demo test quick native-tools sanitize torture lint format bench docs clean
 
 help:
 	@echo "make demo       set up and run the main job on embedded data"
 	@echo "make test       set up and run all tests"
 	@echo "make quick      only the tests that are not marked slow"
+	@echo "make native-tools install what tests of other processors need (Debian, as root)"
 	@echo "make sanitize   run the tests of the kernels under address and undefined-behaviour sanitizers"
 	@echo "make torture    mutate a million inputs and kill a thousand trainings: an hour (TORTURE=\"--minutes 5\": less)"
 	@echo "make lint       style and types"
@@ -42,6 +43,12 @@ sanitize: $(SANITIZE)/installed $(VENV)/installed $(VENV)/group-test
 	export TACITURN_SANITIZE=1 PYTHONMALLOC=malloc ASAN_OPTIONS=halt_on_error=1:detect_leaks=0 && \
 	export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LD_PRELOAD="$$(echo $$runtimes)" && \
 	$(SANITIZE)/venv/bin/python -m pytest -n auto --dist worksteal --capture=sys -m "not slow" $(SANITIZED_TESTS)
+
+# What the tests of tests/native need beside a compiler, on Debian and its descendants: headers that emulate
+# vector instructions, and an ARM compiler with an emulator of its processor. Without them those tests are skipped.
+NATIVE_TOOLS := libsimde-dev qemu-user g++-aarch64-linux-gnu
+native-tools:
+	dpkg -s $(NATIVE_TOOLS) > /dev/null 2>&1 || (apt-get update -qq && apt-get install -y -qq --no-install-recommends $(NATIVE_TOOLS))
 
 # An hour on two processors. The report goes to build/torture; see docs/benchmarks/torture.md.
 torture: $(VENV)/installed $(VENV)/group-test

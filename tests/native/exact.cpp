@@ -15,7 +15,7 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Numbers of draws that the first word decides, and what it proposes.
+// Whether the first word decides a draw, and what it proposes.
 bool proposed(const taciturn::Ziggurat& table, std::uint64_t word, std::int64_t& draw) {
   const std::uint64_t uniform = word & ((std::uint64_t{1} << 52) - 1);
   const auto layer = static_cast<std::size_t>(word >> 52 & (taciturn::Ziggurat::layers - 1));
@@ -144,6 +144,28 @@ void test_error_case(const ErrorCase& given, std::uint64_t seed, InstructionSet 
   check(found == expected, "sums of prediction errors, width " + std::to_string(given.width), set);
 }
 
+// All features, errors and signs the largest: 32-bit sums overflow unless they are emptied in time.
+void test_largest_errors(InstructionSet set) {
+  constexpr std::size_t rows = 60, columns = 700;
+  Random random(5);
+  const Pattern pattern(random, rows, columns, 0.8);
+  const std::vector<std::int32_t> values(pattern.entries(), -4096);
+  std::vector<std::int16_t> features(columns * 32);
+  for (std::size_t row = 0; row < columns; ++row) features[row * 32] = taciturn::ErrorPass::norm;
+  std::vector<float> lines(2 * columns);
+  for (std::size_t row = 0; row < columns; ++row) lines[2 * row] = 10'000;
+  const taciturn::ErrorPass pass{pattern.starts.data(), pattern.columns.data(), values.data(),
+                                 -4096, 4096, -4096, 4096, 32, 0, 8192};
+  const taciturn::Axis of_rows{features.data(), lines.data(), rows};
+  const taciturn::Axis of_columns{features.data(), lines.data(), columns};
+  const Sums expected = expected_sums(pass, of_rows, of_columns, 1);
+  Sums found{std::vector<std::int64_t>(rows), std::vector<std::int64_t>(columns),
+             std::vector<std::int64_t>(rows)};
+  taciturn::error_sums(pass, of_rows, of_columns, 0, rows,
+                       {1, found.rows.data(), found.columns.data(), found.squares.data()}, set);
+  check(found == expected, "sums of the largest prediction errors", set);
+}
+
 }  // namespace
 
 void test_sampler(InstructionSet set) {
@@ -213,6 +235,7 @@ void test_error_sums(InstructionSet set) {
       test_error_case({width, 0, 4096, 30'000, 4.0, weighted, true, 9, 700, 0.9}, ++seed, set);
     }
   }
+  test_largest_errors(set);
   test_error_case({40, 32, 64, 50, 1.0, false, false, 20, 50, 0.5}, ++seed, set);
   test_error_case({21, 1, 10'000, 32'767, 3.0, true, false, 20, 50, 0.5}, ++seed, set);
 }
