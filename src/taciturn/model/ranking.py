@@ -34,7 +34,7 @@ _OPTIONAL_RATING = replace(RATING, is_required=False)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Order:
-    """Index of the items for one order, and the mean of their profiles: bias, then factors."""
+    """Index of the items for one order, and the mean of their profiles; see `Score.average`."""
 
     index: ItemIndex
     average: npt.NDArray[np.float64]
@@ -58,10 +58,11 @@ class Ranking:
     def _order(self, score: Score) -> _Order:
         """Items in the order of a score, built once. The weight of popularity is the users'."""
         if score.by not in self._orders:
-            factors, biases = score.items(self.model, self.model.item_profiles)
-            means = biases.mean(dtype=np.float64), factors.mean(axis=0, dtype=np.float64)
-            order = _Order(index=ItemIndex(factors, biases), average=np.append(*means))
-            self._orders[score.by] = order
+            items = self.model.item_profiles
+            self._orders[score.by] = _Order(
+                index=ItemIndex.of(score, self.model, items),
+                average=score.average(self.model, items),
+            )
         return self._orders[score.by]
 
     def reasons(self, score: Score) -> Reasons:
