@@ -3,6 +3,7 @@
 import numbers
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 
 _DIGITS_MAX = 20
 """Maximum length of the text of a 64-bit number."""
+
+_NUMBERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
 
 def is_one_id(ids: object) -> bool:
@@ -98,6 +101,63 @@ def find_rows(ids: pl.Series, table: pl.Series, source: str) -> npt.NDArray[np.i
         known.unique("id", keep="first"), on="id", how="left", maintain_order="left"
     )
     return found["place"].fill_null(-1).to_numpy()
+
+
+class IdTable:
+    """Ids in row order, with an index that finds rows. It is built for the first ids to be found.
+
+    The index is sorted: the ids themselves if they are whole numbers, and hashes of text. Ids that
+    are sorted already are not copied.
+    """
+
+    def __init__(self, ids: pl.Series) -> None:
+        self._ids = ids
+        self._index: _Sorted | None = None
+
+    def find(self, ids: pl.Series, source: str) -> npt.NDArray[np.int64]:
+        """Row of each id, −1 if it is missing; see `find_rows`."""
+        table = self._ids
+        is_number = table.dtype in _NUMBERS
+        if table.has_nulls() or not (is_number or table.dtype == pl.String):
+            return find_rows(ids, table, source)
+        check_fork()
+        if len(ids) == 0 or len(table) == 0:
+            return np.full(len(ids), -1, dtype=np.int64)
+        if self._index is None:
+            self._index = _Sorted.of(table.to_numpy() if is_number else table.hash().to_numpy())
+        wanted = same_type(ids, table, source)
+        is_known = ~wanted.is_null().to_numpy() if wanted.has_nulls() else None
+        keys = wanted if is_number else wanted.hash()
+        rows = self._index.find((keys if is_known is None else keys.fill_null(0)).to_numpy())
+        if is_known is not None:
+            rows = np.where(is_known, rows, -1)
+        if not is_number:
+            places = np.flatnonzero(rows >= 0)
+            if not table[rows[places]].equals(wanted[places]):  # two texts have one hash
+                return find_rows(ids, table, source)
+        return rows
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Sorted:
+    """Keys in ascending order, and the row of each; rows in the same order if `rows` is None."""
+
+    keys: npt.NDArray[Any]
+    rows: npt.NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, keys: npt.NDArray[Any]) -> "_Sorted":
+        """Index of keys in row order; of equal keys, the first is found."""
+        if (keys[1:] >= keys[:-1]).all():
+            return cls(keys=keys, rows=None)
+        rows = np.argsort(keys, kind="stable")
+        return cls(keys=keys[rows], rows=rows)
+
+    def find(self, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Row of each key, −1 if it is missing."""
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        rows = places if self.rows is None else self.rows[places]
+        return np.where(self.keys[places] == keys, rows, -1)
 
 
 def match_rows(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:

@@ -9,11 +9,12 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
-from taciturn._internal.ids import Id, Ids, find_rows
+from taciturn._internal.ids import Id, Ids, IdTable
 from taciturn._internal.interchange import is_pandas, to_pandas
 from taciturn.errors import NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
 from taciturn.model.known_items import KnownItems
+from taciturn.model.profiles import Rows
 from taciturn.model.reasons import Reasons
 from taciturn.model.score import By, Score
 from taciturn.model.top_k import ItemIndex
@@ -82,22 +83,16 @@ class Ranking:
         """Best items of each user: user_id, item_id, score, rank. See `Recommender.recommend`."""
         explain = validate.flag("explain", explain)
         ids, item_ids = self.model.user_profiles.ids, self.model.item_profiles.ids
-        # A user may be listed twice; exclusions apply to both.
-        rows, places = np.unique(self.model.rows_of_users(users), return_inverse=True)
-        known = self._known(ids.gather(rows), exclude, has_values=explain)
+        rows = self.model.rows_of_users(users)
+        places = np.zeros(len(rows), dtype=np.int64)
+        if len(rows) != 1:  # a user may be listed twice; exclusions apply to both
+            rows, places = np.unique(rows, return_inverse=True)
+        known = self._known(rows, exclude, has_values=explain)
         items, scores = self.best(self.model, rows, count, score, known)
         listed, scores = items[places], scores[places]
-        found = pl.DataFrame(
-            {
-                "user_id": ids.gather(np.repeat(rows[places], items.shape[1])),
-                "item_id": item_ids.gather(np.maximum(listed, 0).ravel()),
-                "score": pl.Series(scores.ravel()),
-                "rank": pl.Series(np.tile(np.arange(1, items.shape[1] + 1), len(places))),
-            },
-            schema_overrides={"rank": pl.Int32},
-        )
+        found = _table(ids, item_ids, rows[places], listed, scores)
         if self.titles is not None:
-            found = found.with_columns(title=self.titles.gather(np.maximum(listed, 0).ravel()))
+            found = found.with_columns(title=self.titles[np.maximum(listed, 0).ravel()])
         if explain:
             own = score.users(self.model, rows)
             lists = list(zip(places.tolist(), np.maximum(listed, 0), strict=True))
@@ -111,7 +106,8 @@ class Ranking:
                 pl.Series("reason", [each.text for each in reasons], dtype=pl.String),
             )
         is_found = listed.ravel() >= 0
-        found = found if is_found.all() else found.filter(pl.Series(is_found))
+        if not is_found.all():
+            found = found.filter(pl.Series(is_found))
         is_asked_by_pandas = is_pandas(users, "Series", "Index") or is_pandas(exclude, "DataFrame")
         return to_pandas(found) if is_asked_by_pandas else found
 
@@ -144,13 +140,13 @@ class Ranking:
         scores += offsets[:, None]
         return items, scores
 
-    def _known(self, users: pl.Series, exclude: Any, *, has_values: bool) -> KnownItems:
+    def _known(self, rows: Rows, exclude: Any, *, has_values: bool) -> KnownItems:
         """Items to leave out of the lists of some users."""
-        items = self.model.item_profiles.ids
         if exclude is None:
-            return KnownItems.none(len(users))
+            return KnownItems.none(len(rows))
+        users, items = self.model.user_profiles.ids[rows], self.model.item_profiles.id_table
         if isinstance(exclude, pl.Series):
-            return KnownItems.of_everyone(find_rows(exclude, items, "exclude"), len(users))
+            return KnownItems.of_everyone(items.find(exclude, "exclude"), len(users))
         if hasattr(exclude, "pairs_of"):
             exclude = exclude.pairs_of(users)
         # The rating is read only where it matters: any column may look like one.
@@ -158,11 +154,35 @@ class Ranking:
         values = seen[RATING.name] if RATING.name in seen.columns else None
         is_number = values is not None and (values.dtype.is_numeric() or values.dtype == pl.String)
         return KnownItems.of_pairs(
-            find_rows(seen[USER.name], users, "exclude"),
-            find_rows(seen[ITEM.name], items, "exclude"),
+            IdTable(users).find(seen[USER.name], "exclude"),
+            items.find(seen[ITEM.name], "exclude"),
             len(users),
             values if is_number else None,
         )
+
+
+def _table(
+    user_ids: pl.Series,
+    item_ids: pl.Series,
+    users: Rows,
+    items: npt.NDArray[np.int32],
+    scores: npt.NDArray[np.float32],
+) -> pl.DataFrame:
+    """Lists of some users as a table; any item in place of missing ones.
+
+    For one user, most of the time outside the kernel is spent here: a series is indexed, because
+    its method `gather` starts a query, and a table of series needs fewer checks than one of arrays.
+    """
+    count = items.shape[1]
+    ranks = np.tile(np.arange(1, count + 1, dtype=np.int32), len(users))
+    return pl.DataFrame(
+        [
+            user_ids[np.repeat(users, count)].alias("user_id"),
+            item_ids[np.maximum(items, 0).ravel()].alias("item_id"),
+            pl.Series("score", scores.ravel()),
+            pl.Series("rank", ranks),
+        ]
+    )
 
 
 def warn_if_not_personalised(model: FactorModel, score: Score) -> None:

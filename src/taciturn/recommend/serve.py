@@ -11,7 +11,7 @@ import polars as pl
 
 from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
-from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
+from taciturn._internal.ids import Id, Ids, id_series, like_ids
 from taciturn._internal.interchange import Pandas
 from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
@@ -215,7 +215,7 @@ class Recommender:
         self._warn_once(score)
         model = self._model.with_user(bias, factors, interest=interest)
         own = self._own_items(ratings)
-        known = own.with_excluded(find_rows(id_series(exclude), self._items.ids, "this list"))
+        known = own.with_excluded(self._items.id_table.find(id_series(exclude), "this list"))
         row = np.zeros(1, dtype=np.int64)
         (items,), (scores,) = self._ranking.best(model, row, count, score, known)
         items, scores = items[items >= 0], scores[items >= 0]
