@@ -22,7 +22,7 @@ from taciturn.model.profiles import Floats, Profiles
 from taciturn.model.ranking import Ranking, RatedPairs
 from taciturn.model.reasons import Reason
 from taciturn.model.score import By, Score
-from taciturn.model.similarity import compared_by, unit_factors
+from taciturn.model.similarity import Similarity, compared_by
 from taciturn.recommend.results import Distribution, Recommendation
 from taciturn.recommend.tables import Titles, item_titles
 
@@ -81,6 +81,7 @@ class Recommender:
         self._ranking = Ranking(
             model=self._model, threads=parallel.thread_count(threads), titles=self._titles
         )
+        self._similarities: dict[By, Similarity] = {}
         self._lacks_interest = chosen.interests is None and model_of(release).interest is not None
         self._has_warned = False
 
@@ -329,15 +330,13 @@ class Recommender:
         """
         (place,) = self._model.rows_of_items([item])
         by = compared_by(self._model, by)
-        unit = unit_factors(self._model, by)
-        cosines = unit @ unit[place]
-        cosines[place] = -np.inf
-        count = min(validate.positive_integer("count", count, "10 is usual"), len(unit) - 1)
-        # Ties go to the earlier item.
-        order = np.lexsort((np.arange(len(unit)), -cosines))[:count]
+        if by not in self._similarities:
+            self._similarities[by] = Similarity(model=self._model, by=by)
+        count = validate.positive_integer("count", count, "10 is usual")
+        rows, cosines = self._similarities[by].nearest(int(place), count)
         return [
-            self._listed(int(other), float(cosines[other]), rank, by)
-            for rank, other in enumerate(order, start=1)
+            self._listed(int(other), float(cosine), rank, by)
+            for rank, (other, cosine) in enumerate(zip(rows, cosines, strict=True), start=1)
         ]
 
     def title(self, item: Id) -> str | None:
