@@ -23,6 +23,23 @@ def test_rows_of_numbers_are_those_of_a_join(table: list[int], wanted: list[int 
     assert np.array_equal(IdTable(known).find(asked, "a"), find_rows(asked, known, "a"))
 
 
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.Int64, pl.UInt64])
+def test_one_number_has_the_row_that_a_series_of_it_has(dtype: pl.DataType) -> None:
+    """Also near the bounds of 64-bit numbers, which floats would confuse."""
+    numbers = [7, 3, 100] if dtype == pl.Int8 else [7, 3, 2**62 + 1, 2**63 - 1, 2**63 - 2]
+    numbers += [2**63, 2**64 - 1] if dtype == pl.UInt64 else [-1]
+    table = IdTable(pl.Series(numbers, dtype=dtype))
+    for row, number in enumerate(numbers):
+        assert table.row_of(number) == row
+    for missing in (4, 2**62, 2**65, -(2**70), 200, -2):
+        assert table.row_of(missing) is None
+
+
+@pytest.mark.parametrize("ids", [["7", "8"], [7, None], []])
+def test_one_number_is_not_looked_up_in_other_tables(ids: list[Any]) -> None:
+    assert IdTable(pl.Series(ids, dtype=None if ids else pl.Int64)).row_of(7) is None
+
+
 @given(st.lists(TEXTS, min_size=1), st.lists(st.one_of(TEXTS, st.none())))
 def test_rows_of_text_are_those_of_a_join(table: list[str], wanted: list[str | None]) -> None:
     known, asked = pl.Series(table, dtype=pl.String), pl.Series(wanted, dtype=pl.String)

@@ -1,6 +1,5 @@
 """Lists of one user on every instruction set, and the memory of the index that makes them."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,29 +14,23 @@ from taciturn.model.ranking import Ranking
 from taciturn.model.score import By, Score
 from taciturn.model.top_k import ItemIndex
 from taciturn.recommend.serve import Recommender
+from tests.instruction_sets import every_set, on_every_set
 from tests.model.helpers import factor_model, profiles, with_interest
 
-SETS = _core.instruction_sets()
 STARTS, NONE = np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32)
 
 Lists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
-@pytest.fixture(autouse=True)
-def restored_set() -> Iterator[None]:
-    before = _core.instruction_set()
-    yield
-    _core.use_instruction_set(before)
-
-
-def best_on(
-    name: str, index: ItemIndex, user: npt.NDArray[np.float32], count: int, excluded: list[int]
-) -> Lists:
-    """List of one user with an instruction set."""
-    _core.use_instruction_set(name)
+def best(
+    index: ItemIndex, user: npt.NDArray[np.float32], count: int, excluded: list[int]
+) -> dict[str, Lists]:
+    """List of one user on each instruction set."""
     starts, columns = np.array([0, len(excluded)]), np.array(excluded, dtype=np.int32)
-    items, scores = index.best(user[None], count, starts=starts, columns=columns, threads=1)
-    return items[0], scores[0]
+    every = on_every_set(
+        lambda: index.best(user[None], count, starts=starts, columns=columns, threads=1)
+    )
+    return {name: (items[0], scores[0]) for name, (items, scores) in every.items()}
 
 
 def reference(scores: npt.NDArray[np.float32], count: int, excluded: list[int]) -> list[int]:
@@ -71,20 +64,18 @@ def test_a_list_of_one_user_is_the_sorted_one(
     )
     count = min(count, items)
     expected = reference(exact, count, excluded)
-    for name in SETS:
-        found, scores = best_on(name, index, user, count, excluded)
+    for name, (found, scores) in best(index, user, count, excluded).items():
         assert found.tolist() == expected, name
         listed = found >= 0
         assert np.array_equal(scores[listed], exact[found[listed]])
         assert (scores[~listed] == -np.inf).all()
 
 
-@pytest.mark.parametrize("name", SETS)
+@every_set
 @pytest.mark.parametrize("by", list(By))
 @pytest.mark.parametrize("users", [2, 11, 12, 13, 257])
-def test_a_list_does_not_depend_on_other_users(name: str, by: By, users: int) -> None:
+def test_a_list_does_not_depend_on_other_users(by: By, users: int) -> None:
     """Bit for bit, on one instruction set, with any number of threads."""
-    _core.use_instruction_set(name)
     model = with_interest(factor_model(users=users, items=1_500, width=21), columns=9)
     score = Score.of(model, by)
     index = ItemIndex.of(score, model, model.item_profiles)
@@ -104,10 +95,9 @@ def test_instruction_sets_agree_within_rounding() -> None:
     score = Score.of(model)
     index = ItemIndex.of(score, model, model.item_profiles)
     (user,) = score.users(model, np.zeros(1, dtype=int))
-    lists = [best_on(name, index, user, 20, []) for name in SETS]
     factors, biases = score.items(model, model.item_profiles)
     exact = factors.astype(np.float64) @ user + biases
-    for items, scores in lists:
+    for items, scores in best(index, user, 20, []).values():
         assert np.allclose(scores, exact[items], rtol=1e-5)
         assert np.allclose(scores, np.sort(exact)[::-1][:20], rtol=1e-5)
 

@@ -4,6 +4,7 @@ import numbers
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -112,30 +113,44 @@ class IdTable:
 
     def __init__(self, ids: pl.Series) -> None:
         self._ids = ids
-        self._index: _Sorted | None = None
+        self._has_numbers = ids.dtype in _NUMBERS
+        self._has_index = (self._has_numbers or ids.dtype == pl.String) and not ids.has_nulls()
+
+    @cached_property
+    def _index(self) -> "_Sorted":
+        keys = self._ids if self._has_numbers else self._ids.hash()
+        return _Sorted.of(keys.to_numpy())
 
     def find(self, ids: pl.Series, source: str) -> npt.NDArray[np.int64]:
         """Row of each id, −1 if it is missing; see `find_rows`."""
-        table = self._ids
-        is_number = table.dtype in _NUMBERS
-        if table.has_nulls() or not (is_number or table.dtype == pl.String):
-            return find_rows(ids, table, source)
         check_fork()
-        if len(ids) == 0 or len(table) == 0:
-            return np.full(len(ids), -1, dtype=np.int64)
-        if self._index is None:
-            self._index = _Sorted.of(table.to_numpy() if is_number else table.hash().to_numpy())
-        wanted = same_type(ids, table, source)
+        if not self._has_index or len(ids) == 0 or len(self._ids) == 0:
+            return find_rows(ids, self._ids, source)
+        wanted = same_type(ids, self._ids, source)
         is_known = ~wanted.is_null().to_numpy() if wanted.has_nulls() else None
-        keys = wanted if is_number else wanted.hash()
+        keys = wanted if self._has_numbers else wanted.hash()
         rows = self._index.find((keys if is_known is None else keys.fill_null(0)).to_numpy())
         if is_known is not None:
             rows = np.where(is_known, rows, -1)
-        if not is_number:
+        if not self._has_numbers:
             places = np.flatnonzero(rows >= 0)
-            if not table[rows[places]].equals(wanted[places]):  # two texts have one hash
-                return find_rows(ids, table, source)
+            if not self._ids[rows[places]].equals(wanted[places]):  # two texts have one hash
+                return find_rows(ids, self._ids, source)
         return rows
+
+    def row_of(self, number: int) -> int | None:
+        """Row of one whole number, found quicker than a series of it; None if it is missing.
+
+        A table of text has no whole numbers, although `find` finds their digits in it.
+        """
+        check_fork()
+        if not (self._has_index and self._has_numbers and len(self._ids)):
+            return None
+        bounds = np.iinfo(self._index.keys.dtype)
+        if not bounds.min <= number <= bounds.max:
+            return None
+        row = int(self._index.find(np.array([number], dtype=bounds.dtype))[0])
+        return None if row < 0 else row
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

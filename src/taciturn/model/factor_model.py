@@ -353,6 +353,9 @@ def _present(profiles: Profiles | None, role: str) -> Profiles:
 
 def _known_rows(ids: Id | Ids, profiles: Profiles, role: str, hint: str) -> npt.NDArray[np.int64]:
     """Row of each id; raises and names the first unknown one."""
+    row = profiles.id_table.row_of(ids) if type(ids) is int else None
+    if row is not None:
+        return np.array([row])
     series = id_series(ids)
     rows = profiles.id_table.find(series, "this list")
     missing = np.flatnonzero(rows < 0)
