@@ -105,9 +105,9 @@ def test_instruction_sets_agree_within_rounding() -> None:
 @pytest.mark.parametrize("by", list(By))
 def test_an_index_shares_the_arrays_of_the_profiles(by: By) -> None:
     model = with_interest(factor_model(items=40))
-    ranking = Recommender(model)._ranking
-    items = model.item_profiles
-    index = ranking._order(Score.of(model, by)).index
+    recommender, items = Recommender(model), model.item_profiles
+    assert recommender.model.items is items and recommender.model.users is model.users
+    index = recommender._ranking._order(Score.of(model, by)).index
     assert items.interests is not None
     assert np.shares_memory(index._factors, items.factors)
     assert (index._interests is not None) == (by is By.INTEREST)
