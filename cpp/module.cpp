@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -148,14 +150,27 @@ void products(Vector<const std::int64_t> starts, Vector<const std::int32_t> colu
                   rows.shape(1), begin, end, out.data());
 }
 
-void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> factors,
-           Matrix<const float> biases, Matrix<const float> users,
+using StridedRows = nb::ndarray<const float, nb::ndim<2>, nb::device::cpu>;
+
+taciturn::RowsOfFloats rows_of_floats(const StridedRows& array) {
+  const auto width = array.shape(1);
+  require(width < 2 || array.stride(1) == 1, "the numbers of a row must follow each other");
+  require(array.shape(0) < 2 || array.stride(0) >= static_cast<std::int64_t>(width),
+          "rows must be in ascending order");
+  return {array.data(), static_cast<std::size_t>(array.stride(0)), width};
+}
+
+void top_k(const StridedRows& factors, Vector<const float> biases, Matrix<const float> users,
            Vector<const std::int64_t> starts, Vector<const std::int32_t> excluded,
-           Matrix<std::int32_t> items, Matrix<float> scores, std::size_t begin, std::size_t end) {
-  require(factors.shape(0) == biases.shape(0) && factors.shape(1) == users.shape(1) &&
-              factors.shape(2) == taciturn::Catalogue::lanes &&
-              biases.shape(1) == taciturn::Catalogue::lanes,
+           Matrix<std::int32_t> items, Matrix<float> scores, std::size_t begin, std::size_t end,
+           const std::optional<StridedRows>& interests, float weight) {
+  const taciturn::Catalogue catalogue{
+      interests ? rows_of_floats(*interests) : taciturn::RowsOfFloats{}, rows_of_floats(factors),
+      weight, biases.data(), biases.size()};
+  require(factors.shape(0) == biases.size() && users.shape(1) == catalogue.width() &&
+              (!interests || interests->shape(0) == biases.size()),
           "factors, biases and users differ in shape");
+  require(biases.size() < std::numeric_limits<std::int32_t>::max(), "too many items");
   require(items.shape(0) == users.shape(0) && scores.shape(0) == users.shape(0) &&
               items.shape(1) == scores.shape(1) && items.shape(1) > 0,
           "users and results differ in length");
@@ -163,9 +178,8 @@ void top_k(nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu> 
   require_rows(starts, begin, end, excluded.size());
   const auto set = taciturn::instruction_set();
   nb::gil_scoped_release released;
-  taciturn::top_k({factors.data(), biases.data(), factors.shape(0), factors.shape(1)}, users.data(),
-               {starts.data(), excluded.data()}, begin, end, items.shape(1), items.data(),
-               scores.data(), set);
+  taciturn::top_k(catalogue, users.data(), {starts.data(), excluded.data()}, begin, end,
+                  {items.shape(1), items.data(), scores.data()}, set);
 }
 
 template <typename T>
@@ -309,8 +323,9 @@ NB_MODULE(_core, module) {
              "variances"_a.noconvert(), "total"_a.noconvert(), "begin"_a, "end"_a, "Posterior of each row's coefficients, given noisy sums.");
   module.def("products", &products, "starts"_a, "columns"_a, "rows"_a, "others"_a,
              "out"_a.noconvert(), "begin"_a, "end"_a, "Inner product of the two rows of each pair.");
-  module.def("top_k", &top_k, "factors"_a, "biases"_a, "users"_a, "starts"_a, "excluded"_a,
-             "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a, "Top-k items of each user.");
+  module.def("top_k", &top_k, "factors"_a.noconvert(), "biases"_a, "users"_a, "starts"_a,
+             "excluded"_a, "items"_a.noconvert(), "scores"_a.noconvert(), "begin"_a, "end"_a,
+             "interests"_a.noconvert() = nb::none(), "weight"_a = 1.0f, "Top-k items of each user.");
 
 #if defined(TACITURN_SANITIZE)
   module.def("write_past_end", &taciturn::write_past_end, "size"_a, "Write one byte too many.");

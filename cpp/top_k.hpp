@@ -8,17 +8,26 @@
 
 namespace taciturn {
 
-// score = bias + Σ_k user[k] · item[k], summed in this order in floats.
-//
-// Items come in groups of 16: factors[group, k, lane] and biases[group, lane]. Unused lanes of the
-// last group have a bias of −∞, which is never recommended.
-struct Catalogue {
-  const float* factors;
-  const float* biases;
-  std::size_t groups;
+// Rows of `width` floats. A row starts `stride` floats after the one before.
+struct RowsOfFloats {
+  const float* first;
+  std::size_t stride;
   std::size_t width;
 
-  static constexpr std::size_t lanes = 16;
+  const float* row(std::size_t number) const { return first + number * stride; }
+};
+
+// score = bias + Σ_k user[k] · item[k], summed in this order in floats. An item's vector is its
+// interests, then its factors times `weight`. Both stay in the arrays of the profiles: a part of them at
+// a time is copied into the layout that the kernel needs.
+struct Catalogue {
+  RowsOfFloats interests;
+  RowsOfFloats factors;
+  float weight;
+  const float* biases;
+  std::size_t items;
+
+  std::size_t width() const { return interests.width + factors.width; }
 };
 
 // Items to exclude for each user: columns[starts[u]..starts[u + 1]) for user u, ascending.
@@ -27,11 +36,17 @@ struct Excluded {
   const std::int32_t* columns;
 };
 
-// For users in [begin, end): the `count` items with the highest scores, best first; the lower index wins
-// a tie. Missing items have index −1 and score −∞. Throws if excluded columns are out of range or not
-// ascending.
+// The `count` best items of each user, and their scores.
+struct Lists {
+  std::size_t count;
+  std::int32_t* items;
+  float* scores;
+};
+
+// For users in [begin, end): the items with the highest scores, best first; the lower index wins a tie.
+// Missing items have index −1 and score −∞. A list does not depend on the other users. Throws if
+// excluded columns are out of range or not ascending.
 void top_k(const Catalogue& catalogue, const float* users, const Excluded& excluded,
-           std::size_t begin, std::size_t end, std::size_t count, std::int32_t* items,
-           float* scores, InstructionSet set);
+           std::size_t begin, std::size_t end, const Lists& lists, InstructionSet set);
 
 }  // namespace taciturn

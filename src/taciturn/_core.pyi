@@ -108,6 +108,8 @@ def top_k(
     scores: npt.NDArray[np.float32],
     begin: int,
     end: int,
+    interests: npt.NDArray[np.float32] | None = None,
+    weight: float = 1.0,
 ) -> None: ...
 
 class Ziggurat:

@@ -1,7 +1,6 @@
 // Kernels in floating point against obvious references in doubles.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "posterior.hpp"
@@ -147,29 +146,32 @@ void test_posterior(InstructionSet set) {
 }
 
 void test_top_k(InstructionSet set) {
-  constexpr std::size_t lanes = taciturn::Catalogue::lanes;
   for (const std::size_t width : {1, 3, 20, 33}) {
     for (const std::size_t users : {1, 2, 13, 30}) {
       Random random(width + users);
-      const std::size_t items = 5000, groups = (items + lanes - 1) / lanes, count = 7;
-      const auto rows = floats(random, users * width);
-      auto factors = floats(random, groups * width * lanes), biases = floats(random, groups * lanes);
-      for (std::size_t i = 0; i < biases.size(); ++i) {
-        if (i >= items) biases[i] = -std::numeric_limits<float>::infinity();
-      }
+      const std::size_t items = 2003, count = 7, interests = users % 2 * 9, stride = width + 2;
+      const std::size_t whole = interests + width;
+      const float weight = users == 13 ? 0.5f : 1.0f;
+      const auto rows = floats(random, users * whole), biases = floats(random, items);
+      const auto factors = floats(random, items * stride), vectors = floats(random, items * interests);
       const Pattern excluded(random, users, items, 0.1);
       std::vector<std::int32_t> found(users * count);
       std::vector<float> scores(users * count);
-      taciturn::top_k({factors.data(), biases.data(), groups, width}, rows.data(),
-                      {excluded.starts.data(), excluded.columns.data()}, 0, users, count,
-                      found.data(), scores.data(), set);
+      const taciturn::Catalogue catalogue{{vectors.data(), interests, interests},
+                                          {factors.data(), stride, width},
+                                          weight, biases.data(), items};
+      taciturn::top_k(catalogue, rows.data(), {excluded.starts.data(), excluded.columns.data()}, 0,
+                      users, {count, found.data(), scores.data()}, set);
       for (std::size_t user = 0; user < users; ++user) {
+        const float* row = rows.data() + user * whole;
         std::vector<double> exact(items);
         for (std::size_t i = 0; i < items; ++i) {
           exact[i] = biases[i];
+          for (std::size_t k = 0; k < interests; ++k) {
+            exact[i] += double{row[k]} * vectors[i * interests + k];
+          }
           for (std::size_t k = 0; k < width; ++k) {
-            exact[i] += double{rows[user * width + k]} *
-                        factors[(i / lanes * width + k) * lanes + i % lanes];
+            exact[i] += double{row[interests + k]} * weight * factors[i * stride + k];
           }
         }
         for (std::int64_t e = excluded.starts[user]; e < excluded.starts[user + 1]; ++e) {

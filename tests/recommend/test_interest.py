@@ -90,9 +90,10 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     widths: list[int] = []
     build = ItemIndex.__init__
 
-    def counted(self: ItemIndex, factors: Any, biases: Any) -> None:
-        widths.append(factors.shape[1])
-        build(self, factors, biases)
+    def counted(self: ItemIndex, *arrays: Any, **options: Any) -> None:
+        interests = options["interests"]
+        widths.append(arrays[0].shape[1] + (0 if interests is None else interests.shape[1]))
+        build(self, *arrays, **options)
 
     monkeypatch.setattr(ItemIndex, "__init__", counted)
     return widths

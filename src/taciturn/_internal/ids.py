@@ -3,6 +3,8 @@
 import numbers
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ _WHOLE_NUMBER = "0|-?[1-9][0-9]*"
 
 _DIGITS_MAX = 20
 """Maximum length of the text of a 64-bit number."""
+
+_NUMBERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
 
 def is_one_id(ids: object) -> bool:
@@ -98,6 +102,77 @@ def find_rows(ids: pl.Series, table: pl.Series, source: str) -> npt.NDArray[np.i
         known.unique("id", keep="first"), on="id", how="left", maintain_order="left"
     )
     return found["place"].fill_null(-1).to_numpy()
+
+
+class IdTable:
+    """Ids in row order, with an index that finds rows. It is built for the first ids to be found.
+
+    The index is sorted: the ids themselves if they are whole numbers, and hashes of text. Ids that
+    are sorted already are not copied.
+    """
+
+    def __init__(self, ids: pl.Series) -> None:
+        self._ids = ids
+        self._has_numbers = ids.dtype in _NUMBERS
+        self._has_index = (self._has_numbers or ids.dtype == pl.String) and not ids.has_nulls()
+
+    @cached_property
+    def _index(self) -> "_Sorted":
+        keys = self._ids if self._has_numbers else self._ids.hash()
+        return _Sorted.of(keys.to_numpy())
+
+    def find(self, ids: pl.Series, source: str) -> npt.NDArray[np.int64]:
+        """Row of each id, −1 if it is missing; see `find_rows`."""
+        check_fork()
+        if not self._has_index or len(ids) == 0 or len(self._ids) == 0:
+            return find_rows(ids, self._ids, source)
+        wanted = same_type(ids, self._ids, source)
+        is_known = ~wanted.is_null().to_numpy() if wanted.has_nulls() else None
+        keys = wanted if self._has_numbers else wanted.hash()
+        rows = self._index.find((keys if is_known is None else keys.fill_null(0)).to_numpy())
+        if is_known is not None:
+            rows = np.where(is_known, rows, -1)
+        if not self._has_numbers:
+            places = np.flatnonzero(rows >= 0)
+            if not self._ids[rows[places]].equals(wanted[places]):  # two texts have one hash
+                return find_rows(ids, self._ids, source)
+        return rows
+
+    def row_of(self, number: int) -> int | None:
+        """Row of one whole number, found quicker than a series of it; None if it is missing.
+
+        A table of text has no whole numbers, although `find` finds their digits in it.
+        """
+        check_fork()
+        if not (self._has_index and self._has_numbers and len(self._ids)):
+            return None
+        bounds = np.iinfo(self._index.keys.dtype)
+        if not bounds.min <= number <= bounds.max:
+            return None
+        row = int(self._index.find(np.array([number], dtype=bounds.dtype))[0])
+        return None if row < 0 else row
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Sorted:
+    """Keys in ascending order, and the row of each; rows in the same order if `rows` is None."""
+
+    keys: npt.NDArray[Any]
+    rows: npt.NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, keys: npt.NDArray[Any]) -> "_Sorted":
+        """Index of keys in row order; of equal keys, the first is found."""
+        if (keys[1:] >= keys[:-1]).all():
+            return cls(keys=keys, rows=None)
+        rows = np.argsort(keys, kind="stable")
+        return cls(keys=keys[rows], rows=rows)
+
+    def find(self, keys: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Row of each key, −1 if it is missing."""
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        rows = places if self.rows is None else self.rows[places]
+        return np.where(self.keys[places] == keys, rows, -1)
 
 
 def match_rows(ids: pl.Series, table: pl.Series) -> npt.NDArray[np.int64]:

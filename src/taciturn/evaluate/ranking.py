@@ -74,7 +74,7 @@ def rank(matched: Matched, train: Ratings, test: Ratings, threads: int | None) -
     profiles = model.item_profiles.take(np.arange(matched.item_count))
     starts, columns = _training_items(matched, train, test, users)
     score = Score.of(model)
-    best, _ = ItemIndex(*score.items(model, profiles)).best(
+    best, _ = ItemIndex.of(score, model, profiles).best(
         score.users(model, matched.users[users]),
         RECALL_AT,
         starts=starts,

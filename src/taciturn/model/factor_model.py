@@ -16,7 +16,7 @@ import polars as pl
 
 from taciturn._internal import validate
 from taciturn._internal.arrays import checked
-from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
+from taciturn._internal.ids import Id, Ids, id_series, like_ids
 from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn, assumed_prior, known_ratings, solve_profile
@@ -132,6 +132,11 @@ class FactorModel:
         """Interest vectors of the items, from which a user's are solved; None without interest."""
         interests = self.item_profiles.interests
         return None if interests is None else InterestItems.of(interests)
+
+    @cached_property
+    def _assumed_prior(self) -> Prior:
+        """Prior of a user's profile in a model that has none."""
+        return assumed_prior(self.item_profiles, self.scale)
 
     def without_interest(self) -> "FactorModel":
         """Model of ratings alone."""
@@ -298,7 +303,7 @@ class FactorModel:
         regularization = validate.positive("regularization", regularization, "1 is usual")
         items = self.item_profiles
         known = known_ratings(ratings, items, self.scale)
-        prior = self.prior or assumed_prior(items, self.scale)
+        prior = self.prior or self._assumed_prior
         residuals = known.values - self.mean - items.biases[known.rows]
         folded = solve_profile(
             residuals,
@@ -348,8 +353,11 @@ def _present(profiles: Profiles | None, role: str) -> Profiles:
 
 def _known_rows(ids: Id | Ids, profiles: Profiles, role: str, hint: str) -> npt.NDArray[np.int64]:
     """Row of each id; raises and names the first unknown one."""
+    row = profiles.id_table.row_of(ids) if type(ids) is int else None
+    if row is not None:
+        return np.array([row])
     series = id_series(ids)
-    rows = find_rows(series, profiles.ids, "this list")
+    rows = profiles.id_table.find(series, "this list")
     missing = np.flatnonzero(rows < 0)
     if missing.size:
         name = validate.shown(series[int(missing[0])])

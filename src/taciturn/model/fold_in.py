@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from taciturn._internal import validate
-from taciturn._internal.ids import Id, find_rows, id_series
+from taciturn._internal.ids import Id, id_series
 from taciturn.errors import InvalidParameter
 from taciturn.model import assumptions
 from taciturn.model.profiles import Floats, Prior, Profiles
@@ -59,7 +59,7 @@ def known_ratings(ratings: Mapping[Id, float], items: Profiles, scale: Scale) ->
                 f"ratings must be between {scale.low:g} and {scale.high:g}, the scale of the model"
             )
     ids = list(ratings)
-    rows = find_rows(id_series(ids), items.ids, "the ratings")
+    rows = items.id_table.find(id_series(ids), "the ratings")
     is_known = rows >= 0
     if not is_known.any():
         example = f", such as {items.ids[0]!r}" if len(items) else ""

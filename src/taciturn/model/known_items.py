@@ -43,23 +43,21 @@ class KnownItems:
 
         Of repeated pairs, the last value counts.
         """
-        pairs = pl.DataFrame({"user": users, "item": items})
-        if values is not None:
-            pairs = pairs.with_columns(value=values.cast(pl.Float64, strict=False))
-        pairs = pairs.filter((pl.col("user") >= 0) & (pl.col("item") >= 0))
-        if values is None:
-            pairs = pairs.unique()
-        else:
-            pairs = pairs.unique(["user", "item"], keep="last", maintain_order=True)
-        pairs = pairs.sort("user", "item")
-        counts = np.bincount(pairs["user"].to_numpy(), minlength=count)
+        is_known = (users >= 0) & (items >= 0)
+        keys = users[is_known].astype(np.int64) << 32 | items[is_known].astype(np.int64)
+        # The order is stable, so of equal pairs the last comes last. Sorted pairs take little time.
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        is_last = np.append(keys[1:] != keys[:-1], np.ones(min(1, len(keys)), dtype=bool))
+        keys = keys[is_last]
         known = cls(
-            starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-            columns=pairs["item"].to_numpy().astype(np.int32),
+            starts=np.searchsorted(keys, np.arange(count + 1) << 32).astype(np.int64),
+            columns=(keys & 0xFFFFFFFF).astype(np.int32),
         )
         if values is None:
             return known
-        return replace(known, values=pairs["value"].fill_null(np.nan).to_numpy())
+        numbers = values.cast(pl.Float64, strict=False).to_numpy()  # NaN where missing
+        return replace(known, values=numbers[is_known][order][is_last])
 
     @classmethod
     def of_everyone(cls, items: Rows, users: int) -> "KnownItems":

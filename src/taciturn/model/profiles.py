@@ -1,6 +1,7 @@
 """Profiles of users or items, and the prior of a user's profile."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 
 from taciturn._internal import validate
 from taciturn._internal.arrays import checked
+from taciturn._internal.ids import IdTable
 from taciturn.errors import InvalidParameter
 
 Floats = npt.NDArray[Any]
@@ -82,6 +84,11 @@ class Profiles:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def id_table(self) -> IdTable:
+        """Table that finds the rows of ids; built once."""
+        return IdTable(self.ids)
 
     def take(self, rows: Rows) -> "Profiles":
         """Profiles of the given rows, in the given order."""

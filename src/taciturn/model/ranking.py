@@ -9,11 +9,12 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
-from taciturn._internal.ids import Id, Ids, find_rows
+from taciturn._internal.ids import Id, Ids, IdTable
 from taciturn._internal.interchange import is_pandas, to_pandas
 from taciturn.errors import NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
 from taciturn.model.known_items import KnownItems
+from taciturn.model.profiles import Rows
 from taciturn.model.reasons import Reasons
 from taciturn.model.score import By, Score
 from taciturn.model.top_k import ItemIndex
@@ -34,7 +35,7 @@ _OPTIONAL_RATING = replace(RATING, is_required=False)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class _Order:
-    """Index of the items for one order, and the mean of their profiles: bias, then factors."""
+    """Index of the items for one order, and the mean of their profiles; see `Score.average`."""
 
     index: ItemIndex
     average: npt.NDArray[np.float64]
@@ -58,10 +59,11 @@ class Ranking:
     def _order(self, score: Score) -> _Order:
         """Items in the order of a score, built once. The weight of popularity is the users'."""
         if score.by not in self._orders:
-            factors, biases = score.items(self.model, self.model.item_profiles)
-            means = biases.mean(dtype=np.float64), factors.mean(axis=0, dtype=np.float64)
-            order = _Order(index=ItemIndex(factors, biases), average=np.append(*means))
-            self._orders[score.by] = order
+            items = self.model.item_profiles
+            self._orders[score.by] = _Order(
+                index=ItemIndex.of(score, self.model, items),
+                average=score.average(self.model, items),
+            )
         return self._orders[score.by]
 
     def reasons(self, score: Score) -> Reasons:
@@ -81,22 +83,16 @@ class Ranking:
         """Best items of each user: user_id, item_id, score, rank. See `Recommender.recommend`."""
         explain = validate.flag("explain", explain)
         ids, item_ids = self.model.user_profiles.ids, self.model.item_profiles.ids
-        # A user may be listed twice; exclusions apply to both.
-        rows, places = np.unique(self.model.rows_of_users(users), return_inverse=True)
-        known = self._known(ids.gather(rows), exclude, has_values=explain)
+        rows = self.model.rows_of_users(users)
+        places = np.zeros(len(rows), dtype=np.int64)
+        if len(rows) != 1:  # a user may be listed twice; exclusions apply to both
+            rows, places = np.unique(rows, return_inverse=True)
+        known = self._known(rows, exclude, has_values=explain)
         items, scores = self.best(self.model, rows, count, score, known)
         listed, scores = items[places], scores[places]
-        found = pl.DataFrame(
-            {
-                "user_id": ids.gather(np.repeat(rows[places], items.shape[1])),
-                "item_id": item_ids.gather(np.maximum(listed, 0).ravel()),
-                "score": pl.Series(scores.ravel()),
-                "rank": pl.Series(np.tile(np.arange(1, items.shape[1] + 1), len(places))),
-            },
-            schema_overrides={"rank": pl.Int32},
-        )
+        found = _table(ids, item_ids, rows[places], listed, scores)
         if self.titles is not None:
-            found = found.with_columns(title=self.titles.gather(np.maximum(listed, 0).ravel()))
+            found = found.with_columns(title=self.titles[np.maximum(listed, 0).ravel()])
         if explain:
             own = score.users(self.model, rows)
             lists = list(zip(places.tolist(), np.maximum(listed, 0), strict=True))
@@ -110,7 +106,8 @@ class Ranking:
                 pl.Series("reason", [each.text for each in reasons], dtype=pl.String),
             )
         is_found = listed.ravel() >= 0
-        found = found if is_found.all() else found.filter(pl.Series(is_found))
+        if not is_found.all():
+            found = found.filter(pl.Series(is_found))
         is_asked_by_pandas = is_pandas(users, "Series", "Index") or is_pandas(exclude, "DataFrame")
         return to_pandas(found) if is_asked_by_pandas else found
 
@@ -143,13 +140,13 @@ class Ranking:
         scores += offsets[:, None]
         return items, scores
 
-    def _known(self, users: pl.Series, exclude: Any, *, has_values: bool) -> KnownItems:
+    def _known(self, rows: Rows, exclude: Any, *, has_values: bool) -> KnownItems:
         """Items to leave out of the lists of some users."""
-        items = self.model.item_profiles.ids
         if exclude is None:
-            return KnownItems.none(len(users))
+            return KnownItems.none(len(rows))
+        users, items = self.model.user_profiles.ids[rows], self.model.item_profiles.id_table
         if isinstance(exclude, pl.Series):
-            return KnownItems.of_everyone(find_rows(exclude, items, "exclude"), len(users))
+            return KnownItems.of_everyone(items.find(exclude, "exclude"), len(users))
         if hasattr(exclude, "pairs_of"):
             exclude = exclude.pairs_of(users)
         # The rating is read only where it matters: any column may look like one.
@@ -157,11 +154,40 @@ class Ranking:
         values = seen[RATING.name] if RATING.name in seen.columns else None
         is_number = values is not None and (values.dtype.is_numeric() or values.dtype == pl.String)
         return KnownItems.of_pairs(
-            find_rows(seen[USER.name], users, "exclude"),
-            find_rows(seen[ITEM.name], items, "exclude"),
+            IdTable(users).find(seen[USER.name], "exclude"),
+            items.find(seen[ITEM.name], "exclude"),
             len(users),
             values if is_number else None,
         )
+
+
+def _table(
+    user_ids: pl.Series,
+    item_ids: pl.Series,
+    users: Rows,
+    items: npt.NDArray[np.int32],
+    scores: npt.NDArray[np.float32],
+) -> pl.DataFrame:
+    """Lists of some users as a table; any item in place of missing ones.
+
+    For one user, most of the time outside the kernel is spent here. Indexing a series is quicker
+    than its method `gather`, which starts a query, and repeating one id is quicker still.
+    """
+    count = items.shape[1]
+    repeated = (
+        user_ids.new_from_index(int(users[0]), count)
+        if len(users) == 1
+        else user_ids[np.repeat(users, count)]
+    )
+    ranks = np.tile(np.arange(1, count + 1, dtype=np.int32), len(users))
+    return pl.DataFrame(
+        [
+            repeated.alias("user_id"),
+            item_ids[np.maximum(items, 0).ravel()].alias("item_id"),
+            pl.Series("score", scores.ravel()),
+            pl.Series("rank", ranks),
+        ]
+    )
 
 
 def warn_if_not_personalised(model: FactorModel, score: Score) -> None:

@@ -69,7 +69,7 @@ class Reasons:
         rows = np.concatenate(near)
         places, inverse = np.unique(rows, return_inverse=True)
         names = self._names(places)
-        ids = self.model.item_profiles.ids.gather(np.maximum(places, 0)).to_list()
+        ids = self.model.item_profiles.ids[np.maximum(places, 0)].to_list()
         found = zip(rows, inverse.reshape(rows.shape), np.concatenate(largest), strict=True)
         return [
             Reason(
@@ -115,7 +115,7 @@ class Reasons:
     def _names(self, items: Rows) -> list[str]:
         """Titles of items, or their ids; any text for rows of −1."""
         rows = np.maximum(items, 0)
-        ids = self.model.item_profiles.ids.gather(rows).to_list()
-        titles = [None] * len(ids) if self.titles is None else self.titles.gather(rows).to_list()
+        ids = self.model.item_profiles.ids[rows].to_list()
+        titles = [None] * len(ids) if self.titles is None else self.titles[rows].to_list()
         names = [each if isinstance(each, str) else f"item {each}" for each in ids]
         return [title or name for title, name in zip(titles, names, strict=True)]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from taciturn._internal import validate
 from taciturn._internal.spelling import option
@@ -82,6 +83,18 @@ class Score:
         if self.by is By.INTEREST and profiles.interests is not None:
             factors = np.hstack([profiles.interests, factors])
         return factors, biases
+
+    def interests(self, profiles: Profiles) -> Floats | None:
+        """Interest vectors of profiles if they are part of the score."""
+        return profiles.interests if self.by is By.INTEREST else None
+
+    def average(self, model: FactorModel, items: Profiles) -> npt.NDArray[np.float64]:
+        """Mean of the items' profiles in the score: of biases, interest vectors and factors."""
+        weight, interests = self.rating_weight(model), self.interests(items)
+        means = [weight * items.biases.mean(dtype=np.float64, keepdims=True)]
+        if interests is not None:
+            means.append(interests.mean(axis=0, dtype=np.float64))
+        return np.concatenate([*means, weight * items.factors.mean(axis=0, dtype=np.float64)])
 
     def users(self, model: FactorModel, rows: Rows) -> Floats:
         """Factors of users of a model in its score."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from taciturn._internal import parallel, validate
 from taciturn._internal.forks import check_fork
-from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
+from taciturn._internal.ids import Id, Ids, id_series, like_ids
 from taciturn._internal.interchange import Pandas
 from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
@@ -22,7 +22,7 @@ from taciturn.model.profiles import Floats, Profiles
 from taciturn.model.ranking import Ranking, RatedPairs
 from taciturn.model.reasons import Reason
 from taciturn.model.score import By, Score
-from taciturn.model.similarity import compared_by, unit_factors
+from taciturn.model.similarity import Similarity, compared_by
 from taciturn.recommend.results import Distribution, Recommendation
 from taciturn.recommend.tables import Titles, item_titles
 
@@ -81,6 +81,7 @@ class Recommender:
         self._ranking = Ranking(
             model=self._model, threads=parallel.thread_count(threads), titles=self._titles
         )
+        self._similarities: dict[By, Similarity] = {}
         self._lacks_interest = chosen.interests is None and model_of(release).interest is not None
         self._has_warned = False
 
@@ -215,7 +216,7 @@ class Recommender:
         self._warn_once(score)
         model = self._model.with_user(bias, factors, interest=interest)
         own = self._own_items(ratings)
-        known = own.with_excluded(find_rows(id_series(exclude), self._items.ids, "this list"))
+        known = own.with_excluded(self._items.id_table.find(id_series(exclude), "this list"))
         row = np.zeros(1, dtype=np.int64)
         (items,), (scores,) = self._ranking.best(model, row, count, score, known)
         items, scores = items[items >= 0], scores[items >= 0]
@@ -329,15 +330,13 @@ class Recommender:
         """
         (place,) = self._model.rows_of_items([item])
         by = compared_by(self._model, by)
-        unit = unit_factors(self._model, by)
-        cosines = unit @ unit[place]
-        cosines[place] = -np.inf
-        count = min(validate.positive_integer("count", count, "10 is usual"), len(unit) - 1)
-        # Ties go to the earlier item.
-        order = np.lexsort((np.arange(len(unit)), -cosines))[:count]
+        if by not in self._similarities:
+            self._similarities[by] = Similarity(model=self._model, by=by)
+        count = validate.positive_integer("count", count, "10 is usual")
+        rows, cosines = self._similarities[by].nearest(int(place), count)
         return [
-            self._listed(int(other), float(cosines[other]), rank, by)
-            for rank, other in enumerate(order, start=1)
+            self._listed(int(other), float(cosine), rank, by)
+            for rank, (other, cosine) in enumerate(zip(rows, cosines, strict=True), start=1)
         ]
 
     def title(self, item: Id) -> str | None:
