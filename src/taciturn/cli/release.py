@@ -370,15 +370,23 @@ def _show(head: dict[str, Any], found: "Listing", service: "Service", json: bool
             }
             for row in rows
         ]
-        emit_json(head | {"by": found.by, "items": items})
+        weight = {"popularity_weight": found.popularity_weight}
+        if found.popularity_weight is None:
+            weight = {}
+        emit_json(head | {"by": found.by, **weight, "items": items})
         return
-    names = [printable(f"{row['item_id']}  {row['title'] or ''}".rstrip()) for row in rows]
+    ids = [printable(str(row["item_id"])) for row in rows]
+    width = max(map(len, ids), default=0)
+    names = [
+        f"{each:<{width}}  {printable(row['title'] or '')}".rstrip()
+        for each, row in zip(ids, rows, strict=True)
+    ]
     width = max(map(len, names), default=0)
     lines = [
         (
             f"{row['rank']}.",
             f"{row['score']:.3f}",
-            printable(f"{name:<{width}}  {row['reason'] or ''}"),
+            f"{name:<{width}}  {printable(row['reason'] or '')}",
         )
         for row, name in zip(rows, names, strict=True)
     ]

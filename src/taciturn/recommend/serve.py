@@ -95,6 +95,11 @@ class Recommender:
         return self._items.ids
 
     @property
+    def title_count(self) -> int:
+        """Number of items with a title."""
+        return 0 if self._titles is None else len(self._titles) - self._titles.null_count()
+
+    @property
     def is_personalised(self) -> bool:
         """True if the ranking of items depends on the user: profiles have factors."""
         return self._model.is_personalised
