@@ -171,7 +171,10 @@ def test_export_indexes_items_in_either_order(
             ["recommend", "release", "--popularity-weight", "0.5", "--by", "rating"],
             "--popularity-weight applies to interest",
         ),
-        (["recommend", "plain", "--by", "interest"], "this model has no interest"),
+        (
+            ["recommend", "plain", "--by", "interest"],
+            "train with --solver als, without --no-interest and --no-pattern-features, to add it",
+        ),
         (["recommend", "plain", "--popularity-weight", "0.5"], "this model has no interest"),
         (["similar", "plain", "--item", "100", "--by", "interest"], "--by rating"),
         (["recommend", "release", "--items", "own.parquet", "--by", "interest"], "your own item"),

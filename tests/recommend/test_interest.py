@@ -15,10 +15,12 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.score import By
 from taciturn.model.top_k import ItemIndex
 from taciturn.recommend.serve import Recommender
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Fit
 from tests.model.helpers import INTEREST, factor_model, profiles, with_interest
 from tests.narrow import present
 from tests.release.helpers import small_fit
+from tests.solvers.helpers import BUDGET, random_ratings
 
 MODEL = with_interest(factor_model(users=20, items=60))
 
@@ -277,3 +279,26 @@ def test_reasons_for_a_folded_in_user_name_what_the_user_liked() -> None:
     assert named == {ids[0], ids[3]}
     plain = recommender.recommend_profile(mine.bias, mine.factors, 60, **arguments)
     assert plain == [replace(each, because=(), reason=None) for each in best]
+
+
+@pytest.mark.filterwarnings("ignore::taciturn.errors.NotPersonalised")
+@pytest.mark.parametrize("unit", ["value", "rating", "user"])
+def test_popularity_predicts_no_ratings(unit: str) -> None:
+    fit = make_solver("popularity", unit=unit).fit(random_ratings(), BUDGET)
+    recommender = Recommender(fit)
+    mine = recommender.fold_in({100: 4.0})
+    profile = (mine.bias, mine.factors)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: fit.predict(1, 101), "predicts no ratings"),
+        (lambda: fit.model.predict(1, 101), "predicts no ratings"),
+        (lambda: fit.recommend(1, by="rating"), "predicts no ratings"),
+        (lambda: recommender.predict_profile(*profile, 101), "predicts no ratings"),
+        (lambda: recommender.recommend_profile(*profile), "without an interest vector"),
+        (lambda: fit.recommend(1, popularity_weight=0), "nothing to order items by"),
+    ]
+    if unit != "user":
+        calls.append((lambda: recommender.predict([1], [101]), "predicts no ratings"))
+    for call, words in calls:
+        with pytest.raises(InvalidParameter, match=words):
+            call()
+    assert len(recommender.recommend_profile(*profile, 3, interest=mine.interest)) == 3

@@ -56,7 +56,15 @@ class Score:
         if not has_interest and (by is By.INTEREST or weight != 1):
             raise InvalidParameter(
                 f"this model has no interest, so its lists are {option('by', 'rating')}; train "
-                f"without {option('interest', False)} to add it"
+                f"with {option('solver', 'als')}, without {option('interest', False)} and "
+                f"{option('pattern_features', False)}, to add it"
+            )
+        if by is By.RATING:
+            model.check_predicts()
+        if weight == 0 and not model.predicts_ratings:
+            raise InvalidParameter(
+                f"{option('popularity_weight')} 0 leaves nothing to order items by: this model has "
+                "popularity alone"
             )
         if by is By.RATING and weight != 1:
             raise InvalidParameter(

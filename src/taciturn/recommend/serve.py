@@ -211,7 +211,8 @@ class Recommender:
         """
         score = self._score(by, popularity_weight)
         if interest is None and score.by is By.INTEREST:
-            if by is not None or score.popularity_weight != 1:
+            is_chosen = by is not None or score.popularity_weight != 1
+            if is_chosen or not self._model.predicts_ratings:
                 raise InvalidParameter(
                     "a profile without an interest vector has lists by rating only; pass interest, "
                     "which fold_in returns"
@@ -268,6 +269,7 @@ class Recommender:
 
     def predict_profile(self, bias: float, factors: npt.NDArray[np.float32], item: Id) -> float:
         """Predicted rating of an item for a profile from `fold_in`, clipped to the scale."""
+        self._model.check_predicts()
         place = self._model.rows_of_items([item])
         model = self._model.with_user(bias, factors)
         return float(model.predict_rows(np.zeros(1, dtype=np.int64), place)[0])

@@ -8,10 +8,15 @@ from taciturn.release.bundle import ITEMS, USERS
 
 def recipe(model: FactorModel) -> list[str]:
     """Lines of Markdown: the formulas of the release, and code that makes a list."""
-    lines = [
+    formula = [
         "Without Taciturn, the predicted rating of an item by a user is",
         f"`{model.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
         *_standard_deviations(model),
+    ]
+    if not model.predicts_ratings:
+        formula = ["This release lists popular items and predicts no ratings. Without Taciturn:"]
+    lines = [
+        *formula,
         *_ranking_score(model),
         "",
         "```python",
@@ -43,7 +48,7 @@ def recipe(model: FactorModel) -> list[str]:
 
 def _ranking_score(model: FactorModel) -> list[str]:
     """Formula of the ranking score, if the tables contain interest vectors."""
-    if model.interest is None:
+    if model.interest is None or not model.predicts_ratings:
         return []
     weight = model.interest.rating_weight
     return [

@@ -2,8 +2,8 @@
 
 The baseline of ranked lists. Under unit `rating` the number of ratings of each item is released
 once, with the whole budget; under `user`, the sum of their weights 1/√n, where n is the number of
-ratings of the user. Under `value` the rating pattern is public and the numbers are exact. Every
-rating is predicted as the middle of the scale.
+ratings of the user. Under `value` the rating pattern is public and the numbers are exact. No
+ratings are predicted.
 """
 
 import math

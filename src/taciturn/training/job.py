@@ -304,7 +304,12 @@ class Job:
             )
 
     def _say_judged(self, trained: Trained, note: Say) -> None:
-        """Name the number of factors that was judged, if a training on all ratings may differ."""
+        """Say if nothing was judged, or what, if a training on all ratings may differ."""
+        if self.holdout is not None and not CATALOG[self.trained.solver.name].predicts_ratings:
+            note(
+                f"{self.trained.solver.name} predicts no ratings, so there is no error on the "
+                "held-out ratings; taciturn compare measures its lists"
+            )
         settings = self.trained.solver.settings
         is_free = "factors" in settings and settings["factors"] is None
         if self.holdout is None or self.unit is Unit.VALUE or not is_free:
