@@ -67,14 +67,14 @@ def test_lists_are_those_of_the_library(
 
 
 def nearest(fit: Fit, item: int, liked: list[int]) -> list[int]:
-    """Liked items by their cosine to an item, if it is positive."""
+    """Liked items by their cosine to an item, if it is near."""
     items = fit.model.item_profiles
     vectors = present(items.interests)[:, 1:]
     unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
     rows = {each: row for row, each in enumerate(items.ids)}
     cosines = {each: float(unit[rows[item]] @ unit[rows[each]]) for each in liked}
     near = sorted(cosines, key=lambda each: -cosines[each])[:2]
-    return [each for each in near if cosines[each] > 0]
+    return [each for each in near if cosines[each] >= 0.5]
 
 
 def test_every_list_says_why_with_titles(taciturn: Command, tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_interest_alone_makes_lists_personal_and_ratings_then_do_not() -> None:
 def test_known_ratings_give_reasons_in_any_table(kind: str) -> None:
     ids = MODEL.item_profiles.ids
     seen = pl.DataFrame(
-        {"user": [10] * 8 + [13], "item": [*ids[:8], ids[9]], "rating": [5, 5, 5, 5, 1, 1, 1, 1, 3]}
+        {"user": [10] * 8 + [13], "item": [*ids[:8], ids[9]], "rating": [5, 5, 5, 5, 1, 1, 1, 1, 4]}
     )
     exclude: Any = seen if kind == "polars" else pd.DataFrame(seen.to_dict(as_series=False))
     recommender = Recommender(MODEL, titles={ids[0]: "The First"})

@@ -231,7 +231,8 @@ def recommend(
             metavar="FILE",
             help="Table of items not to recommend, with an item and optionally a user column. With "
             "a user column, items of this user are also reasons for others: all of them, or those "
-            "with at least the user's median rating. Default: exclude nothing.",
+            "rated above the middle of the scale and at least at the user's median. Default: "
+            "exclude nothing.",
         ),
     ] = None,
     by: Annotated[

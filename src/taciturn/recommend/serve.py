@@ -174,8 +174,9 @@ class Recommender:
         explain
             If true, the table has the columns because and reason: up to two similar items that the
             user liked, and a text. A user likes the pairs in `exclude`; if it has a column of
-            ratings, those rated at least at the median of the user's own ratings. Without such an
-            item, the reason is the largest part of the score, compared with an average item.
+            ratings, those rated above the middle of the scale and at least at the median of the
+            user's own ratings. Without a near item, the reason is the largest part of the score,
+            compared with an average item.
         """
         self._user_profiles()
         score = self._score(by, popularity_weight)
