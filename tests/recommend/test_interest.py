@@ -302,3 +302,24 @@ def test_popularity_predicts_no_ratings(unit: str) -> None:
         with pytest.raises(InvalidParameter, match=words):
             call()
     assert len(recommender.recommend_profile(*profile, 3, interest=mine.interest)) == 3
+
+
+@pytest.mark.parametrize("exclude", [[28, 3], (28,), [], "seen.csv", 28, {28}])
+def test_exclusions_of_another_kind_are_refused_by_name(exclude: Any) -> None:
+    with pytest.raises(InvalidParameter, match="^exclude must be a table with a user and an item"):
+        Recommender(MODEL).recommend([10], 2, exclude=exclude)
+
+
+def test_nobody_can_be_folded_in_without_ratings() -> None:
+    with pytest.raises(InvalidParameter, match="there are no ratings; pass at least one"):
+        Recommender(MODEL).fold_in({})
+
+
+def test_an_item_without_factors_has_no_similar_ones() -> None:
+    items = MODEL.item_profiles
+    vectors = present(items.interests).copy()
+    vectors[2, 1:] = 0
+    recommender = Recommender(replace(MODEL, items=replace(items, interests=vectors)))
+    with pytest.raises(InvalidParameter, match="has no interest factors to compare"):
+        recommender.similar(items.ids[2])
+    assert recommender.similar(items.ids[2], by="rating") and recommender.similar(items.ids[3])

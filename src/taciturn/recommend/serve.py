@@ -338,6 +338,11 @@ class Recommender:
         (place,) = self._model.rows_of_items([item])
         by = compared_by(self._model, by)
         unit = unit_factors(self._model, by)
+        if not unit[place].any():
+            raise InvalidParameter(
+                f"item {item} has no {by} factors to compare: they are all 0, as those of an item "
+                "without ratings"
+            )
         cosines = unit @ unit[place]
         cosines[place] = -np.inf
         count = min(validate.positive_integer("count", count, "10 is usual"), len(unit) - 1)

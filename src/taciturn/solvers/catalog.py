@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taciturn._internal import validate
-from taciturn._internal.spelling import option, parameter
+from taciturn._internal.spelling import either, option, parameter
 from taciturn.accounting.events import Rows
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.public_inputs import InputKind
@@ -262,7 +262,9 @@ def make_solver(name: str, /, *, unit: Unit | str | None = None, **options: Any)
             given["unit"] = unit
     unknown = given.keys() - entry.settings.keys()
     if unknown:
-        setting = parameter(sorted(unknown)[0])
+        setting = sorted(unknown)[0]
+        is_off = given[setting] is False
+        setting = either(option(setting, False), setting) if is_off else parameter(setting)
         raise InvalidParameter(f"the solver {name} has no setting {setting}; leave it out")
     return entry.load()(**given)
 

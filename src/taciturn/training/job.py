@@ -79,6 +79,11 @@ class Budgeted:
         if has_own_budget and name in CATALOG and "delta" in CATALOG[name].settings:
             options = options | {"delta": delta}
         solver = make_solver(name, unit=unit, **options)
+        if options.get("pattern_features") is False and Unit(solver.unit) is not Unit.VALUE:
+            raise InvalidParameter(
+                f"unit {solver.unit} publishes no features of the rating pattern; leave out "
+                "--no-pattern-features, or pass --unit value"
+            )
         if epsilon is not None and not solver.is_private:
             raise InvalidParameter(f"{solver.name} is not private; leave out --epsilon")
         if epsilon is None and solver.is_private and not has_own_budget:
