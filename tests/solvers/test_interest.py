@@ -24,8 +24,11 @@ from taciturn.errors import BudgetExceeded, InvalidDocument, InvalidParameter
 from taciturn.evaluate.matching import match
 from taciturn.evaluate.ranking import rank
 from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.model.interest import RATING_WEIGHT_MAX
 from taciturn.queries import pattern_sums
 from taciturn.queries.executor import LocalExecutor
+from taciturn.recommend.serve import Recommender
+from taciturn.release.facts import NUMBER_MAX
 from taciturn.release.read import load_release
 from taciturn.release.verify import verify_release
 from taciturn.release.write import UsersOut, write_release
@@ -330,3 +333,22 @@ def test_predicted_ratings_weigh_more_where_popularity_is_noise() -> None:
         assert interest is not None
         weights.append(interest.rating_weight)
     assert weights[0] > 2 * weights[1] > 1.5
+
+
+@pytest.mark.filterwarnings("ignore::taciturn.errors.NotPersonalised")
+@pytest.mark.parametrize("width", [1e-14, 1e-37])
+@pytest.mark.parametrize("way", WAYS)
+def test_releases_on_very_narrow_scales_are_read_and_served(
+    way: dict[str, Any], width: float, tmp_path: Path
+) -> None:
+    frame = two_tastes(users=60, items=20).to_frame()
+    frame = frame.with_columns(rating=(pl.col("rating") - 1) / 4 * width)
+    fit = fitted(load(frame, scale=f"0:{width}"), epsilon=0.2, **way)
+    assert RATING_WEIGHT_MAX == NUMBER_MAX
+    users = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
+    certificate = Certificate.from_ledger(fit.ledger, 1e-5)
+    write_release(fit, certificate, tmp_path / "r", users_out=users)
+    recommender = Recommender(load_release(tmp_path / "r"))
+    mine = recommender.fold_in({0: width, 1: 0.0})
+    best = recommender.recommend_profile(mine.bias, mine.factors, 5, interest=mine.interest)
+    assert len(best) == 5 and all(np.isfinite(each.score) for each in best)

@@ -14,6 +14,11 @@ from taciturn.model.profiles import Floats
 
 Rows = npt.NDArray[np.float64]
 
+RATING_WEIGHT_MAX = 1e15
+"""Maximum weight of a predicted rating: that of any number in a release.
+
+It would be larger only on scales less than 1e-12 wide, where lists are then more by interest."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interest:

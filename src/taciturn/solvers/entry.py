@@ -91,6 +91,9 @@ _OF_INTEREST = {PATTERN_INTEREST, POPULARITY}
 INTEREST_ROUNDS = 4
 """Number of rounds in which a solver queries interest."""
 
+INTEREST_FACTORS_MAX = {Unit.VALUE: 63, Unit.RATING: 24, Unit.USER: 24}
+"""Maximum number of interest factors beside popularity, by privacy unit."""
+
 _ORDER = list(Status)
 
 
