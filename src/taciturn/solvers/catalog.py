@@ -21,6 +21,7 @@ from taciturn.solvers.entry import (
     PATTERN_FEATURES,
     PATTERN_INTEREST,
     POPULARITY,
+    POPULARITY_TABLE,
     SUM_OF_RATINGS,
     Entry,
     Kind,
@@ -130,9 +131,13 @@ _POPULARITY_PROOF = "popularity.md#claim"
 _POPULARITY_LEDGERS = {
     Unit.VALUE: LedgerShape(_POPULARITY_PROOF, ()),
     Unit.RATING: LedgerShape(
-        _POPULARITY_PROOF, (_phase("", {"numbers of ratings by item": Rows.ITEMS}),)
+        _POPULARITY_PROOF,
+        (_phase(POPULARITY_TABLE, {"numbers of ratings by item": Rows.ITEMS}, is_repeated=True),),
     ),
-    Unit.USER: LedgerShape(_POPULARITY_PROOF, (_phase("", {"weights of items": Rows.ITEMS}),)),
+    Unit.USER: LedgerShape(
+        _POPULARITY_PROOF,
+        (_phase(POPULARITY_TABLE, {"weights of items": Rows.ITEMS}, is_repeated=True),),
+    ),
 }
 _EVERY_RATING_LEDGER = LedgerShape(
     "grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),)
