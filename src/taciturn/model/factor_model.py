@@ -121,13 +121,6 @@ class FactorModel:
             return True
         return bool(self.items.biases.any())
 
-    def check_predicts(self) -> None:
-        """Raise unless the model predicts ratings."""
-        if not self.predicts_ratings:
-            raise InvalidParameter(
-                f"this model predicts no ratings; train with {option('solver', 'als')} to have them"
-            )
-
     @property
     def interest_count(self) -> int:
         """Number of entries of an interest vector, popularity first; 0 without interest."""
@@ -181,7 +174,7 @@ class FactorModel:
         A number for one user and one item; an array for as many users as items. Raises and names
         the first id that the model does not have, or if the model predicts no ratings.
         """
-        self.check_predicts()
+        check_predicts(self)
         return like_ids(self.predict_rows(*self.rows_of_pairs(users, items)), users)
 
     def rows_of_pairs(
@@ -335,6 +328,14 @@ class HasModel(Protocol):
     def model(self) -> FactorModel:
         """Model that may be published."""
         ...
+
+
+def check_predicts(model: FactorModel) -> None:
+    """Raise unless a model predicts ratings."""
+    if not model.predicts_ratings:
+        raise InvalidParameter(
+            f"this model predicts no ratings; train with {option('solver', 'als')} to have them"
+        )
 
 
 def model_of(source: HasModel | FactorModel) -> FactorModel:

@@ -13,7 +13,7 @@ import numpy as np
 from taciturn._internal import validate
 from taciturn._internal.spelling import option
 from taciturn.errors import InvalidParameter
-from taciturn.model.factor_model import FactorModel
+from taciturn.model.factor_model import FactorModel, check_predicts
 from taciturn.model.profiles import Floats, Profiles, Rows
 
 _LARGEST = 1e15
@@ -63,7 +63,7 @@ class Score:
                 f"{option('pattern_features', False)}, to add it"
             )
         if by is By.RATING:
-            model.check_predicts()
+            check_predicts(model)
         if weight == 0 and not model.predicts_ratings:
             raise InvalidParameter(
                 f"{option('popularity_weight')} 0 leaves nothing to order items by: this model has "

@@ -15,7 +15,13 @@ from taciturn._internal.ids import Id, Ids, find_rows, id_series, like_ids
 from taciturn._internal.interchange import Pandas
 from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
-from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel, HasModel, model_of
+from taciturn.model.factor_model import (
+    NOT_PERSONALISED,
+    FactorModel,
+    HasModel,
+    check_predicts,
+    model_of,
+)
 from taciturn.model.fold_in import FoldedIn, known_ratings
 from taciturn.model.known_items import KnownItems
 from taciturn.model.profiles import Floats, Profiles
@@ -270,7 +276,7 @@ class Recommender:
 
     def predict_profile(self, bias: float, factors: npt.NDArray[np.float32], item: Id) -> float:
         """Predicted rating of an item for a profile from `fold_in`, clipped to the scale."""
-        self._model.check_predicts()
+        check_predicts(self._model)
         place = self._model.rows_of_items([item])
         model = self._model.with_user(bias, factors)
         return float(model.predict_rows(np.zeros(1, dtype=np.int64), place)[0])

@@ -49,8 +49,8 @@ _RELIABLE = 0.01
 noisy, and popularity gains more from their budget than they lose."""
 
 _MOVED, _MOVED_MAX = 0.027, 0.4
-"""What moves from ratings to popularity then, as a number of μ², and the maximum share of the
-budget. While ratings are mostly noise, their error grows in proportion to the first."""
+"""Budget that moves from ratings to popularity then, as a number of μ², and its maximum share.
+While ratings are mostly noise, their error grows in proportion to the first."""
 
 _LIKING = 0.87
 """Mean weight of a rating by liking, relative to the root of the mean square, as usual."""
