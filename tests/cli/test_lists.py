@@ -53,6 +53,8 @@ def test_lists_are_those_of_the_library(
     recommender = Recommender(load_release(release))
     document = listed(taciturn, "recommend", release, "--user", 1, "-k", 4, *options)
     assert document["by"] == by and document["personalised"]
+    weight = chosen.get("popularity_weight", 1) if by == "interest" else None
+    assert document.get("popularity_weight") == weight
     assert ids(document) == recommender.recommend(1, 4, **chosen)["item_id"].to_list()
     (tmp_path / "own.csv").write_text("item_id,rating\n100,5\n101,2\n")
     document = listed(taciturn, "recommend", release, "--ratings", tmp_path / "own.csv", *options)
@@ -65,14 +67,14 @@ def test_lists_are_those_of_the_library(
 
 
 def nearest(fit: Fit, item: int, liked: list[int]) -> list[int]:
-    """Liked items by their cosine to an item, if it is positive."""
+    """Liked items by their cosine to an item, if it is near."""
     items = fit.model.item_profiles
     vectors = present(items.interests)[:, 1:]
     unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
     rows = {each: row for row, each in enumerate(items.ids)}
     cosines = {each: float(unit[rows[item]] @ unit[rows[each]]) for each in liked}
     near = sorted(cosines, key=lambda each: -cosines[each])[:2]
-    return [each for each in near if cosines[each] > 0]
+    return [each for each in near if cosines[each] >= 0.5]
 
 
 def test_every_list_says_why_with_titles(taciturn: Command, tmp_path: Path) -> None:
@@ -103,6 +105,17 @@ def test_every_list_says_why_with_titles(taciturn: Command, tmp_path: Path) -> N
         plain = listed(taciturn, *command)["items"]
         assert [row["because"] for row in plain] == [row["because"] for row in rows]
         assert not any("The First" in row["reason"] for row in plain)
+
+
+def test_titles_line_up(taciturn: Command, release: Path, tmp_path: Path) -> None:
+    width = load_release(release).model.factor_count
+    own = pl.DataFrame({"item_id": [7, 10_000], "profile": [[1.0] * width] * 2})
+    own.write_parquet(tmp_path / "own.parquet")
+    (tmp_path / "titles.csv").write_text("item,title\n7,Seven\n10000,Many\n")
+    options = "--items", tmp_path / "own.parquet", "--titles", tmp_path / "titles.csv"
+    lines = taciturn("recommend", release, "--user", 1, *options).stdout.splitlines()
+    starts = {line.index(title) for title in ("Seven", "Many") for line in lines if title in line}
+    assert len(lines) == 2 and len(starts) == 1
 
 
 def test_a_table_without_users_says_nothing_about_a_user(
@@ -158,7 +171,10 @@ def test_export_indexes_items_in_either_order(
             ["recommend", "release", "--popularity-weight", "0.5", "--by", "rating"],
             "--popularity-weight applies to interest",
         ),
-        (["recommend", "plain", "--by", "interest"], "this model has no interest"),
+        (
+            ["recommend", "plain", "--by", "interest"],
+            "train with --solver als, without --no-interest and --no-pattern-features, to add it",
+        ),
         (["recommend", "plain", "--popularity-weight", "0.5"], "this model has no interest"),
         (["similar", "plain", "--item", "100", "--by", "interest"], "--by rating"),
         (["recommend", "release", "--items", "own.parquet", "--by", "interest"], "your own item"),

@@ -53,7 +53,7 @@ def test_help_lists_the_solvers_of_the_catalog() -> None:
     for name, entry in CATALOG.items():
         assert name in trained
         assert (name in audited) == entry.is_private, name
-    assert ",".join(DEFAULT) in help_of("compare")
+    assert ", ".join(DEFAULT) in help_of("compare")
     assert "{" not in audited
 
 

@@ -49,7 +49,7 @@ def test_ids_are_converted_to_those_of_the_model() -> None:
     assert named.fold_in(numbers).bias == one.bias
 
 
-@pytest.mark.parametrize("ratings", [{}, {999: 3.0}, {"999": 3.0}, {2**63: 3.0}])
+@pytest.mark.parametrize("ratings", [{999: 3.0}, {"999": 3.0}, {2**63: 3.0}])
 def test_ratings_of_no_known_item_are_refused(ratings: Any) -> None:
     with pytest.raises(InvalidInput, match=r"rate at least one of its items, by its id, .* 10"):
         factor_model().fold_in(ratings)

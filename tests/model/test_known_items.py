@@ -36,25 +36,25 @@ def test_items_and_liked_items_equal_a_slow_reference(
         liked = sorted(mine)
         if rated and has_values:
             middle = (rated[(len(rated) - 1) // 2] + rated[len(rated) // 2]) / 2
-            liked = [each for each in liked if (mine[each] or 0) >= middle]
-        assert found.liked(user).tolist() == liked
+            liked = [each for each in liked if (mine[each] or 0) >= max(middle, 4)]
+        assert found.liked(user, middle=3.0).tolist() == liked
 
 
 def test_items_left_out_for_everyone_are_nobodys_own() -> None:
     found = KnownItems.of_everyone(np.array([4, -1, 2, 4]), 3)
     assert [items_of(found, user) for user in range(3)] == [[2, 4]] * 3
-    assert not any(found.liked(user).size for user in range(3))
+    assert not any(found.liked(user, 3.0).size for user in range(3))
 
 
 def test_excluded_items_of_one_user_are_not_liked() -> None:
     own = KnownItems.of_pairs(np.array([0, 0]), np.array([3, 1]), 1)
     both = own.with_excluded(np.array([5, 3, -1]))
-    assert items_of(both, 0) == [1, 3, 5] and both.liked(0).size == 0
-    assert own.liked(0).tolist() == [1, 3]
+    assert items_of(both, 0) == [1, 3, 5] and both.liked(0, 3.0).size == 0
+    assert own.liked(0, 3.0).tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("users", [0, 1, 3])
 def test_without_pairs_there_are_no_items(users: int) -> None:
     found = KnownItems.none(users)
     assert found.starts.tolist() == [0] * (users + 1)
-    assert all(found.liked(user).size == 0 for user in range(users))
+    assert all(found.liked(user, 3.0).size == 0 for user in range(users))

@@ -18,6 +18,7 @@ from tests.model.helpers import INTEREST, factor_model, with_interest
 from tests.narrow import present
 
 MODEL = with_interest(factor_model(users=6, items=40))
+LARGE = with_interest(factor_model(users=6, items=400))
 ROWS = np.arange(6)
 
 
@@ -42,24 +43,43 @@ def factors_of(model: FactorModel, by: By) -> npt.NDArray[np.float32]:
 
 
 @pytest.mark.parametrize("by", By)
-def test_nearest_liked_items_are_found_by_cosine(by: By) -> None:
-    random = np.random.default_rng(1)
-    liked = [np.sort(random.choice(40, size=size, replace=False)) for size in (0, 1, 2, 5, 9, 20)]
+@pytest.mark.parametrize("model", [MODEL, LARGE])
+def test_nearest_liked_items_are_found_by_cosine(by: By, model: FactorModel) -> None:
+    random, count = np.random.default_rng(1), len(model.item_profiles)
+    sizes = (0, 1, 2, 5, 9, 20)
+    liked = [np.sort(random.choice(count, size=size, replace=False)) for size in sizes]
     known = KnownItems.of_pairs(
         np.repeat(ROWS, [len(each) for each in liked]), np.concatenate(liked), 6
     )
-    items, reasons = listed(MODEL, Score.of(MODEL, by), known)
-    vectors, ids = factors_of(MODEL, by), MODEL.item_profiles.ids
+    items, reasons = listed(model, Score.of(model, by), known)
+    vectors, ids = factors_of(model, by), model.item_profiles.ids
+    far = 0
     for user in ROWS:
         for item, reason in zip(items[user], reasons[user], strict=True):
             cosines = {each: cosine(vectors[item], vectors[each]) for each in liked[user]}
             near = sorted(cosines, key=lambda each: -cosines[each])[:2]
-            near = [int(each) for each in near if cosines[each] > 0]
+            others = sorted(
+                (cosine(vectors[item], vectors[each]) for each in range(count) if each != item),
+                reverse=True,
+            )
+            least = max(0.5, others[49] if count > 50 else 0) - 1e-6
+            far += sum(0 < cosines[each] < least for each in near)
+            near = [int(each) for each in near if cosines[each] >= least]
             assert reason.because == tuple(ids[each] for each in near)
             if near:
                 names = " and ".join(f"item {each}" for each in reason.because)
                 assert reason.text == f"similar to {names}"
-    assert any(reason.because for each in reasons for reason in each)
+    assert any(reason.because for each in reasons for reason in each) and far
+
+
+def test_items_that_a_user_disliked_are_no_reason() -> None:
+    """Also if they are rated at the user's median."""
+    rows, score = np.arange(40), Score.of(MODEL)
+    for value, is_liked in ((5.0, True), (3.0, False), (1.0, False)):
+        known = KnownItems.of_pairs(0 * rows, rows, 6, pl.Series([value] * 40))
+        reasons = Ranking(model=MODEL, threads=1).reasons(score)
+        found = reasons.of_lists(score.users(MODEL, ROWS), [(0, np.array([4, 7]))], known)
+        assert all(bool(each.because) == is_liked for each in found)
 
 
 def parts(model: FactorModel, score: Score, user: int, item: int) -> list[float]:

@@ -15,10 +15,12 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.score import By
 from taciturn.model.top_k import ItemIndex
 from taciturn.recommend.serve import Recommender
+from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Fit
 from tests.model.helpers import INTEREST, factor_model, profiles, with_interest
 from tests.narrow import present
 from tests.release.helpers import small_fit
+from tests.solvers.helpers import BUDGET, random_ratings
 
 MODEL = with_interest(factor_model(users=20, items=60))
 
@@ -236,7 +238,7 @@ def test_interest_alone_makes_lists_personal_and_ratings_then_do_not() -> None:
 def test_known_ratings_give_reasons_in_any_table(kind: str) -> None:
     ids = MODEL.item_profiles.ids
     seen = pl.DataFrame(
-        {"user": [10] * 8 + [13], "item": [*ids[:8], ids[9]], "rating": [5, 5, 5, 5, 1, 1, 1, 1, 3]}
+        {"user": [10] * 8 + [13], "item": [*ids[:8], ids[9]], "rating": [5, 5, 5, 5, 1, 1, 1, 1, 4]}
     )
     exclude: Any = seen if kind == "polars" else pd.DataFrame(seen.to_dict(as_series=False))
     recommender = Recommender(MODEL, titles={ids[0]: "The First"})
@@ -278,3 +280,47 @@ def test_reasons_for_a_folded_in_user_name_what_the_user_liked() -> None:
     assert named == {ids[0], ids[3]}
     plain = recommender.recommend_profile(mine.bias, mine.factors, 60, **arguments)
     assert plain == [replace(each, because=(), reason=None) for each in best]
+
+
+@pytest.mark.filterwarnings("ignore::taciturn.errors.NotPersonalised")
+@pytest.mark.parametrize("unit", ["value", "rating", "user"])
+def test_popularity_predicts_no_ratings(unit: str) -> None:
+    fit = make_solver("popularity", unit=unit).fit(random_ratings(), BUDGET)
+    recommender = Recommender(fit)
+    mine = recommender.fold_in({100: 4.0})
+    profile = (mine.bias, mine.factors)
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: fit.predict(1, 101), "predicts no ratings"),
+        (lambda: fit.model.predict(1, 101), "predicts no ratings"),
+        (lambda: fit.recommend(1, by="rating"), "predicts no ratings"),
+        (lambda: recommender.predict_profile(*profile, 101), "predicts no ratings"),
+        (lambda: recommender.recommend_profile(*profile), "without an interest vector"),
+        (lambda: fit.recommend(1, popularity_weight=0), "nothing to order items by"),
+    ]
+    if unit != "user":
+        calls.append((lambda: recommender.predict([1], [101]), "predicts no ratings"))
+    for call, words in calls:
+        with pytest.raises(InvalidParameter, match=words):
+            call()
+    assert len(recommender.recommend_profile(*profile, 3, interest=mine.interest)) == 3
+
+
+@pytest.mark.parametrize("exclude", [[28, 3], (28,), [], "seen.csv", 28, {28}])
+def test_exclusions_of_another_kind_are_refused_by_name(exclude: Any) -> None:
+    with pytest.raises(InvalidParameter, match="^exclude must be a table with a user and an item"):
+        Recommender(MODEL).recommend([10], 2, exclude=exclude)
+
+
+def test_nobody_can_be_folded_in_without_ratings() -> None:
+    with pytest.raises(InvalidParameter, match="there are no ratings; pass at least one"):
+        Recommender(MODEL).fold_in({})
+
+
+def test_an_item_without_factors_has_no_similar_ones() -> None:
+    items = MODEL.item_profiles
+    vectors = present(items.interests).copy()
+    vectors[2, 1:] = 0
+    recommender = Recommender(replace(MODEL, items=replace(items, interests=vectors)))
+    with pytest.raises(InvalidParameter, match="has no interest factors to compare"):
+        recommender.similar(items.ids[2])
+    assert recommender.similar(items.ids[2], by="rating") and recommender.similar(items.ids[3])

@@ -4,10 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from taciturn.errors import InvalidInput, InvalidParameter
 from taciturn.recommend.requests import Recipient, Service
+from taciturn.release.read import load_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.catalog import make_solver
 from tests.release.helpers import certificate, write_small
@@ -74,3 +76,57 @@ def test_a_user_who_folds_in_gets_a_distribution(unit: str, tmp_path: Path) -> N
     assert found.probabilities is not None
     assert list(found.probabilities) == ["1", "2", "3", "4", "5"]
     assert sum(found.probabilities.values()) == pytest.approx(1)
+
+
+def test_an_excluded_table_of_several_users_is_refused_for_own_ratings(
+    release: Path, tmp_path: Path
+) -> None:
+    service, own, seen = Service(release), tmp_path / "own.csv", tmp_path / "seen.csv"
+    own.write_text("item_id,rating\n100,5\n")
+    seen.write_text("user_id,item_id\n7,101\n8,102\n")
+    with pytest.raises(InvalidInput, match="has ratings of several users; keep those of one user"):
+        service.recommend(Recipient(ratings=own), 5, seen)
+    seen.write_text("user_id,item_id\n7,101\n7,102\n")
+    found = {each.item_id for each in service.recommend(Recipient(ratings=own), 5, seen).items}
+    assert found == {103, 104}
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("user_id,item_id\n2,100\n", "has no row of user 1, so it excludes nothing"),
+        ("user_id,item_id\n1,99999\n", "is in the release, so it excludes nothing"),
+        ("user_id,item_id\n1,99999\n1,100\n", None),
+        ("item_id\n99999\n", "is in the release, so it excludes nothing"),
+        ("item_id\n", "has no rows, so it excludes nothing"),
+        ("item_id\n99999\n100\n", None),
+    ],
+)
+def test_a_table_that_excludes_nothing_is_noted(
+    release: Path, tmp_path: Path, text: str, note: str | None
+) -> None:
+    notes: list[str] = []
+    service, seen = Service(release, note=notes.append), tmp_path / "seen.csv"
+    seen.write_text(text)
+    service.recommend(Recipient(user="1"), 2, seen)
+    assert [note in each for each in notes if note] == ([] if note is None else [True]), notes
+    if "user_id" not in text:
+        notes.clear()
+        (tmp_path / "own.csv").write_text("item_id,rating\n101,5\n")
+        service.recommend(Recipient(ratings=tmp_path / "own.csv"), 2, seen)
+        assert [note in each for each in notes if note] == ([] if note is None else [True]), notes
+
+
+def test_notes_name_the_callers_own_items(release: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    items, own, titles = (tmp_path / name for name in ("i.parquet", "own.csv", "titles.csv"))
+    width = load_release(release).model.factor_count
+    frame = pl.DataFrame({"item_id": [1, 2], "profile": [[1.0] * width] * 2})
+    frame.write_parquet(items)
+    own.write_text("item_id,rating\n1,5\n100,3\n")
+    titles.write_text("item_id,title\n100,The First\n")
+    Service(release, items, note=notes.append, titles=titles).recommend(Recipient(ratings=own), 1)
+    assert notes == [
+        f"{titles} has no title of an item in {items}",
+        f"1 of 2 items in {own} are not in {items}",
+    ]

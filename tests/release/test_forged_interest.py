@@ -10,13 +10,17 @@ import pytest
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.ledger import Ledger
+from taciturn.accounting.units import Unit
 from taciturn.errors import InvalidDocument
 from taciturn.model.interest import Interest
 from taciturn.release.verify import verify_release
 from taciturn.release.write import UsersOut, write_release
 from taciturn.solvers.catalog import make_solver
 from taciturn.solvers.contract import Fit
-from taciturn.solvers.entry import PATTERN_INTEREST
+from taciturn.solvers.entry import INTEREST_FACTORS_MAX, PATTERN_INTEREST
+from taciturn.solvers.interest.part import RANKS
+from taciturn.solvers.interest.pattern import _FACTORS
+from tests.model.helpers import with_interest
 from tests.solvers.helpers import random_ratings
 
 BUDGET = Budget.from_epsilon(5, 1e-5)
@@ -123,3 +127,14 @@ def test_a_release_of_popularity_with_anything_else_is_refused(
 @pytest.mark.parametrize("name", ["als", "popularity", "bias"])
 def test_releases_as_they_were_trained_are_accepted(name: str, unit: str, tmp_path: Path) -> None:
     assert problems(fitted(name, unit=unit), tmp_path) == []
+
+
+@pytest.mark.parametrize("unit", Unit)
+def test_more_interest_factors_than_a_solver_learns_are_refused(unit: Unit, tmp_path: Path) -> None:
+    fit, most = fitted("als", unit=unit), INTEREST_FACTORS_MAX[unit]
+    assert (max(RANKS) if unit is not Unit.VALUE else _FACTORS[-1][1]) == most
+    for columns, expected in ((1 + most, 0), (2 + most, 1)):
+        wide = replace(fit, model=with_interest(fit.model, columns))
+        (tmp_path / str(columns)).mkdir()
+        found = problems(wide, tmp_path / str(columns))
+        assert len(found) == expected and all("more interest factors" in each for each in found)

@@ -37,6 +37,8 @@ def test_unknown_names_and_options_are_refused() -> None:
         make_solver("magic")
     with pytest.raises(InvalidParameter, match="no setting factors"):
         make_solver("bias", factors=3)
+    with pytest.raises(InvalidParameter, match="no setting interest"):
+        make_solver("popularity", interest=False)
 
 
 def test_units_that_a_solver_does_not_support_are_refused() -> None:

@@ -18,14 +18,20 @@ from taciturn.accounting.units import Unit
 from taciturn.audit.cases import Case, Pair
 from taciturn.audit.checks import check_runs
 from taciturn.data import load
+from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.data.splits import random_split
 from taciturn.errors import BudgetExceeded, InvalidDocument, InvalidParameter
 from taciturn.evaluate.matching import match
 from taciturn.evaluate.ranking import rank
+from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.noise import InsecureTestNoise
+from taciturn.model.interest import RATING_WEIGHT_MAX
 from taciturn.queries import pattern_sums
 from taciturn.queries.executor import LocalExecutor
+from taciturn.queries.values import ValueView
+from taciturn.recommend.serve import Recommender
+from taciturn.release.facts import NUMBER_MAX
 from taciturn.release.read import load_release
 from taciturn.release.verify import verify_release
 from taciturn.release.write import UsersOut, write_release
@@ -37,6 +43,7 @@ from taciturn.solvers.contract import Algorithm, Fit, PublicFacts, QueryStep, Se
 from taciturn.solvers.entry import PATTERN_INTEREST
 from taciturn.solvers.interest import rating
 from taciturn.solvers.interest.algorithm import WithInterest
+from taciturn.solvers.interest.user import UserInterest
 from taciturn.solvers.loop import Training
 from tests.narrow import gaussian_events
 from tests.solvers.helpers import BUDGET
@@ -117,11 +124,11 @@ def test_interest_under_value_costs_nothing_and_is_in_the_certificate() -> None:
 
 @pytest.mark.parametrize("unit", [Unit.RATING, Unit.USER])
 def test_interest_and_ratings_together_spend_the_budget_and_no_more(unit: Unit) -> None:
-    budget = Budget.from_epsilon(2, 1e-5)
+    budget = Budget.from_epsilon(20, 1e-5)
     fit = AlsSolver(unit=unit).fit(TASTES, budget, Session(noise=InsecureTestNoise(1)))
     certificate = Certificate.from_ledger(fit.ledger, 1e-5)
-    assert certificate.epsilon == pytest.approx(2, rel=1e-6)
-    assert certificate.epsilon is not None and certificate.epsilon <= 2
+    assert certificate.epsilon == pytest.approx(20, rel=1e-6)
+    assert certificate.epsilon is not None and certificate.epsilon <= 20
     spent = sum(event.mu**2 for event in gaussian_events(fit.ledger) if "interest" in event.purpose)
     assert spent / budget.mu**2 == pytest.approx(interest_share(unit, budget), rel=1e-3)
 
@@ -178,6 +185,26 @@ def test_folding_in_gives_the_interest_of_training(way: dict[str, Any]) -> None:
         found = fit.model.fold_in(own).interest
         assert users.interests is not None and found is not None
         assert np.allclose(found, users.interests[row], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rank", "reliability", "sign"), [(0, 0.001, 1), (0, 0.2, 0), (0, 0.9, -1), (2, 0.9, 0)]
+)
+def test_shares_move_to_popularity_that_is_noise_and_from_popularity_that_is_known(
+    rank: int, reliability: float, sign: int
+) -> None:
+    facts = PublicFacts.of(TASTES, Unit.USER)
+    view = ValueView(grid=ValueGrid.for_scale(1, 5), axis=Axis.USERS)
+    budget, share = Budget.from_epsilon(1, 1e-5), 0.04
+    for may_move in (True, False):
+        part = UserInterest(facts, budget, share, view, may_move=may_move)
+        state = part.initial_state(Session(seed=1).seeds)
+        state = replace(state, rank=float(rank), first_reliability=reliability)
+        moved = part.moved(state)
+        assert np.sign(moved) == (sign if may_move else 0)
+        spent = sum(sum(part.shares(step, state)) for step in range(len(part.steps)))
+        assert spent == pytest.approx(share + moved)
+        assert spent > 0
 
 
 # Planted bugs.
@@ -330,3 +357,22 @@ def test_predicted_ratings_weigh_more_where_popularity_is_noise() -> None:
         assert interest is not None
         weights.append(interest.rating_weight)
     assert weights[0] > 2 * weights[1] > 1.5
+
+
+@pytest.mark.filterwarnings("ignore::taciturn.errors.NotPersonalised")
+@pytest.mark.parametrize("width", [1e-14, 1e-37])
+@pytest.mark.parametrize("way", WAYS)
+def test_releases_on_very_narrow_scales_are_read_and_served(
+    way: dict[str, Any], width: float, tmp_path: Path
+) -> None:
+    frame = two_tastes(users=60, items=20).to_frame()
+    frame = frame.with_columns(rating=(pl.col("rating") - 1) / 4 * width)
+    fit = fitted(load(frame, scale=f"0:{width}"), epsilon=0.2, **way)
+    assert RATING_WEIGHT_MAX == NUMBER_MAX
+    users = UsersOut.NONE if fit.model.users is None else UsersOut.IDS
+    certificate = Certificate.from_ledger(fit.ledger, 1e-5)
+    write_release(fit, certificate, tmp_path / "r", users_out=users)
+    recommender = Recommender(load_release(tmp_path / "r"))
+    mine = recommender.fold_in({0: width, 1: 0.0})
+    best = recommender.recommend_profile(mine.bias, mine.factors, 5, interest=mine.interest)
+    assert len(best) == 5 and all(np.isfinite(each.score) for each in best)

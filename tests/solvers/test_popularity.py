@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from taciturn.accounting.budget import Budget
 from taciturn.accounting.certificate import Certificate
 from taciturn.accounting.events import PatternRelease
 from taciturn.accounting.ledger import Ledger, Status
@@ -22,7 +23,7 @@ from taciturn.solvers.contract import Fit, Session
 from taciturn.solvers.entry import POPULARITY
 from taciturn.solvers.popularity import NoisyCounts, PublicCounts
 from tests.audit.helpers import case
-from tests.narrow import present
+from tests.narrow import gaussian_events, present
 from tests.solvers.contract import GENEROUS, ProvenContract, SolverContract
 from tests.solvers.helpers import BUDGET, random_ratings, same
 
@@ -107,6 +108,25 @@ def test_a_noisy_table_is_refused_where_counts_are_public() -> None:
     whole, other = fit(Unit.VALUE), fit(Unit.RATING)
     with pytest.raises(InvalidDocument, match="unit"):
         check_solver(whole.solver, whole.settings, other.ledger)
+
+
+@pytest.mark.parametrize("unit", PRIVATE)
+@pytest.mark.parametrize(("mu", "tables"), [(1, 1), (9.99, 1), (10.01, 2), (30.5, 10), (99, 99)])
+def test_a_large_budget_is_divided_among_equal_tables(unit: Unit, mu: float, tables: int) -> None:
+    budget, ratings = Budget.from_mu(mu, 1e-5), random_ratings(6, users=60)
+    whole: Fit = make_solver("popularity", unit=unit).fit(ratings, budget)
+    check_solver(whole.solver, whole.settings, whole.ledger)
+    events = gaussian_events(whole.ledger)
+    assert len(events) == tables and len({each.noise_scale for each in events}) == 1
+    spent = Certificate.from_ledger(whole.ledger, 1e-5)
+    assert 0.999 * mu < present(spent.mu) <= mu * (1 + 1e-9)
+    if mu > 30 and unit is Unit.RATING:
+        counts = ratings.pattern.by_item.counts
+        assert np.allclose(present(whole.model.popularity), counts / counts.std(), atol=0.1)
+    if tables > 1:
+        rest = Ledger([*whole.ledger.events[:-1]], run=whole.ledger.run)
+        with pytest.raises(InvalidDocument):
+            check_solver(whole.solver, whole.settings, rest)
 
 
 def test_a_release_under_user_has_a_prior_and_no_users() -> None:

@@ -231,7 +231,8 @@ def recommend(
             metavar="FILE",
             help="Table of items not to recommend, with an item and optionally a user column. With "
             "a user column, items of this user are also reasons for others: all of them, or those "
-            "with at least the user's median rating. Default: exclude nothing.",
+            "rated above the middle of the scale and at least at the user's median. Default: "
+            "exclude nothing.",
         ),
     ] = None,
     by: Annotated[
@@ -370,15 +371,23 @@ def _show(head: dict[str, Any], found: "Listing", service: "Service", json: bool
             }
             for row in rows
         ]
-        emit_json(head | {"by": found.by, "items": items})
+        weight = {"popularity_weight": found.popularity_weight}
+        if found.popularity_weight is None:
+            weight = {}
+        emit_json(head | {"by": found.by, **weight, "items": items})
         return
-    names = [printable(f"{row['item_id']}  {row['title'] or ''}".rstrip()) for row in rows]
+    ids = [printable(str(row["item_id"])) for row in rows]
+    width = max(map(len, ids), default=0)
+    names = [
+        f"{each:<{width}}  {printable(row['title'] or '')}".rstrip()
+        for each, row in zip(ids, rows, strict=True)
+    ]
     width = max(map(len, names), default=0)
     lines = [
         (
             f"{row['rank']}.",
             f"{row['score']:.3f}",
-            printable(f"{name:<{width}}  {row['reason'] or ''}"),
+            f"{name:<{width}}  {printable(row['reason'] or '')}",
         )
         for row, name in zip(rows, names, strict=True)
     ]

@@ -89,7 +89,8 @@ def _band_texts(comparison: Comparison) -> list[str]:
             (*_named(each), *(_band_line(each.bands[name]) for name in metrics))
             for each in _with_bands(comparison, metrics)
         ]
-        parts.append(f"{title}\n{_aligned([head, *body])}")
+        if body:
+            parts.append(f"{title}\n{_aligned([head, *body])}")
     return parts
 
 
@@ -215,12 +216,12 @@ def _band_parts(comparison: Comparison) -> list[str]:
     """Metrics by band, as HTML."""
     parts = []
     for title, metrics in BANDS_SHOWN.items():
-        parts.append(f"<h2>{title}</h2>")
-        for name, heading in metrics.items():
-            shown = _with_bands(comparison, [name])
+        tables = {name: shown for name in metrics if (shown := _with_bands(comparison, [name]))}
+        parts += [f"<h2>{title}</h2>"] if tables else []
+        for name, shown in tables.items():
             body = [(*_named(each), *_band_cells(each.bands[name], digits=4)) for each in shown]
             head = (*_HEAD[:3], "fewest", "2", "3", "4", "most")
-            parts += [f"<h3>{heading}</h3>", table(head, body)]
+            parts += [f"<h3>{metrics[name]}</h3>", table(head, body)]
     parts.append(
         "<p class='note'>Each band has about equally many training ratings. NDCG and recall by "
         "user activity are means over users. Recall by item popularity is the fraction of the "

@@ -115,6 +115,13 @@ class FactorModel:
         return self.factor_count > 0 or self.interest_count > 1
 
     @property
+    def predicts_ratings(self) -> bool:
+        """False for popularity alone, whose items have neither biases nor factors."""
+        if self.interest_count != 1 or self.factor_count > 0 or self.items is None:
+            return True
+        return bool(self.items.biases.any())
+
+    @property
     def interest_count(self) -> int:
         """Number of entries of an interest vector, popularity first; 0 without interest."""
         profiles = self.users if self.items is None else self.items
@@ -170,8 +177,9 @@ class FactorModel:
         """Predicted ratings of (user, item) pairs of ids, clipped to the scale.
 
         A number for one user and one item; an array for as many users as items. Raises and names
-        the first id that the model does not have.
+        the first id that the model does not have, or if the model predicts no ratings.
         """
+        check_predicts(self)
         return like_ids(self.predict_rows(*self.rows_of_pairs(users, items)), users)
 
     def rows_of_pairs(
@@ -325,6 +333,14 @@ class HasModel(Protocol):
     def model(self) -> FactorModel:
         """Model that may be published."""
         ...
+
+
+def check_predicts(model: FactorModel) -> None:
+    """Raise unless a model predicts ratings."""
+    if not model.predicts_ratings:
+        raise InvalidParameter(
+            f"this model predicts no ratings; train with {option('solver', 'als')} to have them"
+        )
 
 
 def model_of(source: HasModel | FactorModel) -> FactorModel:

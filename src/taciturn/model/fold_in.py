@@ -59,6 +59,8 @@ def known_ratings(ratings: Mapping[Id, float], items: Profiles, scale: Scale) ->
                 f"ratings must be between {scale.low:g} and {scale.high:g}, the scale of the model"
             )
     ids = list(ratings)
+    if not ids:
+        raise InvalidParameter("there are no ratings; pass at least one, such as {318: 5.0}")
     rows = items.id_table.find(id_series(ids), "the ratings")
     is_known = rows >= 0
     if not is_known.any():

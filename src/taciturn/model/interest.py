@@ -14,6 +14,14 @@ from taciturn.model.profiles import Floats
 
 Rows = npt.NDArray[np.float64]
 
+_PIECE = 1024
+"""Number of rows that are multiplied at once."""
+
+RATING_WEIGHT_MAX = 1e15
+"""Maximum weight of a predicted rating: that of any number in a release.
+
+It would be larger only on scales less than 1e-12 wide, where lists are then more by interest."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Interest:
@@ -85,12 +93,32 @@ class InterestItems:
         return scaled
 
     def scaled(self, coefficients: Rows) -> npt.NDArray[np.float32]:
-        """Users' coefficients, scaled to interests of standard deviation 1 over the items."""
-        products = coefficients @ self.covariance
-        squares = np.einsum("nk,nk->n", products, coefficients)
+        """Users' coefficients, scaled to interests of standard deviation 1 over the items.
+
+        The bits of a row do not depend on other rows.
+        """
+        products = row_products(coefficients, self.covariance)
+        squares = np.zeros(len(coefficients))
+        for one, two in zip(products.T, coefficients.T, strict=True):
+            squares += one * two
         deviations = np.sqrt(np.maximum(squares, 0.0))
         scaled = coefficients / np.where(deviations > 0, deviations, np.inf)[:, None]
         return scaled.astype(np.float32)
+
+
+def row_products(rows: Rows, matrix: Rows) -> Rows:
+    """Matrix product of rows with a matrix, in which the bits of a row do not depend on other rows.
+
+    Column by column: a library's matrix product rounds differently for other numbers of rows.
+    """
+    found = np.empty((len(rows), matrix.shape[1]))
+    for begin in range(0, len(rows), _PIECE):
+        columns = np.ascontiguousarray(rows[begin : begin + _PIECE].T)
+        total = np.zeros((matrix.shape[1], columns.shape[1]))
+        for column, weights in zip(columns, matrix, strict=True):
+            total += weights[:, None] * column
+        found[begin : begin + _PIECE] = total.T
+    return found
 
 
 def _solved(system: Rows, right: Rows) -> Rows:

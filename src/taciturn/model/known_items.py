@@ -74,10 +74,11 @@ class KnownItems:
         columns = np.union1d(self.columns, items[items >= 0]).astype(np.int32)
         return KnownItems(starts=np.array([0, len(columns)]), columns=columns, is_own=False)
 
-    def liked(self, user: int) -> npt.NDArray[np.int32]:
-        """Items that a user liked: rated at least at the median of the user's own ratings.
+    def liked(self, user: int, middle: float) -> npt.NDArray[np.int32]:
+        """Items that a user liked: rated above the `middle` of the scale and not below the median.
 
-        All of the user's own items if no rating is known.
+        The median is that of the user's own ratings. All of the user's own items if no rating is
+        known.
         """
         if not self.is_own:
             return self.columns[:0]
@@ -87,4 +88,6 @@ class KnownItems:
             return columns
         values = self.values[part]
         rated = values[~np.isnan(values)]
-        return columns[values >= np.median(rated)] if rated.size else columns
+        if rated.size == 0:
+            return columns
+        return columns[(values > middle) & (values >= np.median(rated))]

@@ -9,16 +9,16 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
-from taciturn._internal.ids import Id, Ids, IdTable
+from taciturn._internal.ids import Id, Ids, IdTable, is_one_id
 from taciturn._internal.interchange import is_pandas, to_pandas
-from taciturn.errors import NotPersonalised
+from taciturn.errors import InvalidParameter, NotPersonalised
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
 from taciturn.model.known_items import KnownItems
 from taciturn.model.profiles import Rows
 from taciturn.model.reasons import Reasons
 from taciturn.model.score import By, Score
 from taciturn.model.top_k import ItemIndex
-from taciturn.tables.frames import to_frame
+from taciturn.tables.frames import is_path, to_frame
 from taciturn.tables.names import ITEM, RATING, USER
 
 
@@ -149,6 +149,13 @@ class Ranking:
             return KnownItems.of_everyone(items.find(exclude, "exclude"), len(users))
         if hasattr(exclude, "pairs_of"):
             exclude = exclude.pairs_of(users)
+        is_list = isinstance(exclude, list | tuple | set) and all(map(is_one_id, exclude))
+        if is_list or is_one_id(exclude) or is_path(exclude):
+            raise InvalidParameter(
+                "exclude must be a table with a user and an item column, Ratings, or a polars "
+                "series of item ids for all users, such as pl.Series([28, 3]), got "
+                f"{validate.shown(exclude)}"
+            )
         # The rating is read only where it matters: any column may look like one.
         seen = to_frame(exclude, (USER, ITEM, _OPTIONAL_RATING) if has_values else (USER, ITEM))
         values = seen[RATING.name] if RATING.name in seen.columns else None

@@ -14,8 +14,11 @@ import numpy.typing as npt
 from taciturn._internal import validate
 from taciturn._internal.spelling import option
 from taciturn.errors import InvalidParameter
-from taciturn.model.factor_model import FactorModel
+from taciturn.model.factor_model import FactorModel, check_predicts
 from taciturn.model.profiles import Floats, Profiles, Rows
+
+_LARGEST = 1e15
+"""Maximum absolute value of a profile in a score: that of the numbers in a release."""
 
 
 class By(StrEnum):
@@ -57,7 +60,15 @@ class Score:
         if not has_interest and (by is By.INTEREST or weight != 1):
             raise InvalidParameter(
                 f"this model has no interest, so its lists are {option('by', 'rating')}; train "
-                f"without {option('interest', False)} to add it"
+                f"with {option('solver', 'als')}, without {option('interest', False)} and "
+                f"{option('pattern_features', False)}, to add it"
+            )
+        if by is By.RATING:
+            check_predicts(model)
+        if weight == 0 and not model.predicts_ratings:
+            raise InvalidParameter(
+                f"{option('popularity_weight')} 0 leaves nothing to order items by: this model has "
+                "popularity alone"
             )
         if by is By.RATING and weight != 1:
             raise InvalidParameter(
@@ -78,8 +89,8 @@ class Score:
 
     def items(self, model: FactorModel, profiles: Profiles) -> tuple[Floats, Floats]:
         """Factors and biases of items of a model in its score."""
-        weight = profiles.factors.dtype.type(self.rating_weight(model))
-        factors, biases = weight * profiles.factors, weight * profiles.biases
+        weight = self.rating_weight(model)
+        factors, biases = (_times(weight, each) for each in (profiles.factors, profiles.biases))
         if self.by is By.INTEREST and profiles.interests is not None:
             factors = np.hstack([profiles.interests, factors])
         return factors, biases
@@ -110,3 +121,12 @@ class Score:
         """Part of users' scores that is the same for every item."""
         offsets = model.offsets_rows(rows)
         return np.asarray(offsets * offsets.dtype.type(self.rating_weight(model)))
+
+
+def _times(weight: float, numbers: Floats) -> Floats:
+    """Profiles times a weight; products that no training has are clipped, lest scores overflow."""
+    if weight == 1:
+        return numbers
+    products = np.clip(weight * numbers.astype(np.float64), -_LARGEST, _LARGEST)
+    found: Floats = products.astype(numbers.dtype)
+    return found

@@ -60,6 +60,11 @@ class Similarity:
     def nearest(self, item: int, count: int) -> tuple[Rows, Floats]:
         """Rows of the other items with the largest cosines, and these; ties go to the earlier."""
         factors = _factors(self.model, self.by)
+        if not factors[item].any():
+            raise InvalidParameter(
+                f"item {self.model.item_profiles.ids[item]} has no {self.by} factors to compare: "
+                "they are all 0, as those of an item without ratings"
+            )
         cosines: Floats = factors @ (factors[item] / self._norms[item]) / self._norms
         cosines[item] = -np.inf
         count = min(count, len(cosines) - 1)

@@ -29,14 +29,19 @@ class ItemCounts:
         View of the ratings, along the users. Their values are not used.
     unit
         Privacy unit: `rating` or `user`.
+    prefix
+        Start of the purpose of the table.
     """
 
-    def __init__(self, *, items: int, users: int | None, view: ValueView, unit: Unit) -> None:
+    def __init__(
+        self, *, items: int, users: int | None, view: ValueView, unit: Unit, prefix: str = ""
+    ) -> None:
         if view.axis is not Axis.USERS:
             raise InvalidParameter("counts of items need values along the users")
         self.view = view
         self._whole, self._place = _tables(items, users, view, unit)
-        self.queries = (replace(self._whole.queries[self._place], proof=PROOF),)
+        query = self._whole.queries[self._place]
+        self.queries = (replace(query, purpose=prefix + query.purpose, proof=PROOF),)
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
         """Exact table of the query. Reads private data; the result is private too."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from taciturn._internal.ids import Id, parse_id
+from taciturn._internal.ids import Id, find_rows, parse_id
 from taciturn._internal.spelling import option
 from taciturn.errors import InvalidParameter
 from taciturn.model.fold_in import FoldedIn
@@ -15,7 +15,7 @@ from taciturn.model.score import By, Score
 from taciturn.model.similarity import compared_by
 from taciturn.recommend.results import Recommendation
 from taciturn.recommend.serve import Recommender
-from taciturn.recommend.tables import own_ratings, read_items
+from taciturn.recommend.tables import of_one_user, own_ratings, read_items
 from taciturn.release.read import load_release
 from taciturn.release.sign import PublicKey
 from taciturn.tables.columns import column_of
@@ -60,13 +60,15 @@ class Listing:
     """Ranked list, and the user or item it is for; None for a user outside the release.
 
     `by` is the order of the list, or the part of the profiles that similar items share. If
-    `is_personalised` is false, every user gets the same list.
+    `is_personalised` is false, every user gets the same list. `popularity_weight` is None for
+    similar items, and for lists by rating.
     """
 
     id: Id | None
     by: By
     items: list[Recommendation]
     is_personalised: bool = True
+    popularity_weight: float | None = None
 
 
 class Service:
@@ -100,8 +102,11 @@ class Service:
         own = read_items(items, width, item_ids) if items is not None else None
         self._recommender = Recommender(loaded, items=own, titles=titles)
         self._user_ids = users.ids if users is not None else None
+        self._place = "in the release" if items is None else f"in {items}"
         self._note = note
         self._has_titles = titles is not None
+        if titles is not None and self._recommender.title_count == 0:
+            note(f"{titles} has no title of an item {self._place}")
 
     @property
     def has_titles(self) -> bool:
@@ -124,8 +129,8 @@ class Service:
         """Best items for a user, with the reason for each.
 
         `exclude` is a table of items not to recommend; with a user column, each row applies to its
-        user only and is an item that the user knows. Items rated by a user outside the release are
-        excluded too.
+        user only and is an item that the user knows. For a user outside the release, all its rows
+        are of one user, and the items that the user rated are excluded too.
         """
         options: dict[str, Any] = {"by": by, "popularity_weight": popularity_weight}
         if recipient.ratings is not None:
@@ -139,6 +144,7 @@ class Service:
             by=score.by,
             items=best,
             is_personalised=score.is_personalised(self._recommender.model),
+            popularity_weight=score.popularity_weight if score.by is By.INTEREST else None,
         )
 
     def _best_of_user(
@@ -147,6 +153,8 @@ class Service:
         """Best items for a user in the release."""
         known = None if exclude is None else _excluded(exclude)
         found = self._recommender.recommend([user], count, exclude=known, explain=True, **options)
+        if exclude is not None and known is not None:
+            self._note_unless_excluded(user, known, exclude)
         by = Score.of(self._recommender.model, **options).by
         columns = found.drop("user_id").iter_rows(named=True)
         return [
@@ -160,7 +168,10 @@ class Service:
         own, folded = self._folded(ratings)
         seen = pl.Series([], dtype=self.item_ids.dtype)
         if exclude is not None:
-            seen = id_column(read_table(exclude), ITEM, str(exclude))
+            frame = read_table(exclude)
+            of_one_user(frame, exclude)
+            seen = id_column(frame, ITEM, str(exclude))
+            self._note_unless_listed(seen, exclude)
         return self._recommender.recommend_profile(
             folded.bias,
             folded.factors,
@@ -216,8 +227,26 @@ class Service:
         folded = self._recommender.fold_in(own)
         if folded.unknown_items:
             count = len(folded.unknown_items)
-            self._note(f"{count} of {len(own)} items in {path} are not in the release")
+            self._note(f"{count} of {len(own)} items in {path} are not {self._place}")
         return own, folded
+
+    def _note_unless_excluded(self, user: Id, known: pl.DataFrame | pl.Series, path: Path) -> None:
+        """Note that a table excludes nothing for a user in the release."""
+        if isinstance(known, pl.DataFrame):
+            rows = find_rows(known["user_id"], pl.Series([user]), str(path))
+            known = known["item_id"].filter(pl.Series(rows >= 0, dtype=pl.Boolean))
+            if len(known) == 0:
+                self._note(f"{path} has no row of user {user}, so it excludes nothing")
+                return
+        self._note_unless_listed(known, path)
+
+    def _note_unless_listed(self, items: pl.Series, path: Path) -> None:
+        """Note that a table excludes nothing, if none of its items can be recommended."""
+        if (find_rows(items, self.item_ids, str(path)) < 0).all():
+            reason = f"none of the items in {path} is {self._place}"
+            if len(items) == 0:
+                reason = f"{path} has no rows"
+            self._note(f"{reason}, so it excludes nothing")
 
 
 def _excluded(path: Path) -> pl.DataFrame | pl.Series:

@@ -15,7 +15,13 @@ from taciturn._internal.ids import Id, Ids, id_series, like_ids
 from taciturn._internal.interchange import Pandas
 from taciturn._internal.spelling import either, option
 from taciturn.errors import InvalidDocument, InvalidParameter, NotPersonalised
-from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel, HasModel, model_of
+from taciturn.model.factor_model import (
+    NOT_PERSONALISED,
+    FactorModel,
+    HasModel,
+    check_predicts,
+    model_of,
+)
 from taciturn.model.fold_in import FoldedIn, known_ratings
 from taciturn.model.known_items import KnownItems
 from taciturn.model.profiles import Floats, Profiles
@@ -96,6 +102,11 @@ class Recommender:
         return self._items.ids
 
     @property
+    def title_count(self) -> int:
+        """Number of items with a title."""
+        return 0 if self._titles is None else len(self._titles) - self._titles.null_count()
+
+    @property
     def is_personalised(self) -> bool:
         """True if the ranking of items depends on the user: profiles have factors."""
         return self._model.is_personalised
@@ -170,8 +181,9 @@ class Recommender:
         explain
             If true, the table has the columns because and reason: up to two similar items that the
             user liked, and a text. A user likes the pairs in `exclude`; if it has a column of
-            ratings, those rated at least at the median of the user's own ratings. Without such an
-            item, the reason is the largest part of the score, compared with an average item.
+            ratings, those rated above the middle of the scale and at least at the median of the
+            user's own ratings. Without a near item, the reason is the largest part of the score,
+            compared with an average item.
         """
         self._user_profiles()
         score = self._score(by, popularity_weight)
@@ -207,7 +219,8 @@ class Recommender:
         """
         score = self._score(by, popularity_weight)
         if interest is None and score.by is By.INTEREST:
-            if by is not None or score.popularity_weight != 1:
+            is_chosen = by is not None or score.popularity_weight != 1
+            if is_chosen or not self._model.predicts_ratings:
                 raise InvalidParameter(
                     "a profile without an interest vector has lists by rating only; pass interest, "
                     "which fold_in returns"
@@ -264,6 +277,7 @@ class Recommender:
 
     def predict_profile(self, bias: float, factors: npt.NDArray[np.float32], item: Id) -> float:
         """Predicted rating of an item for a profile from `fold_in`, clipped to the scale."""
+        check_predicts(self._model)
         place = self._model.rows_of_items([item])
         model = self._model.with_user(bias, factors)
         return float(model.predict_rows(np.zeros(1, dtype=np.int64), place)[0])

@@ -100,9 +100,7 @@ def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
     items, values = id_column(frame, ITEM, str(path)), column_of(frame, RATING)
     if values is None:
         raise InvalidDocument(f"{path} has no rating column; name it rating")
-    users = column_of(frame, USER)
-    if users is not None and users.n_unique() > 1:
-        raise InvalidDocument(f"{path} has ratings of several users; keep those of one user")
+    of_one_user(frame, path)
     if len(frame) == 0:
         raise InvalidDocument(f"{path} has no ratings; add at least one")
     items = same_type(items, item_ids, str(path))
@@ -111,6 +109,13 @@ def own_ratings(path: str | Path, item_ids: pl.Series) -> dict[Any, float]:
     if items.n_unique() != len(items):
         raise InvalidDocument(f"{path} rates an item twice; keep one rating of each item")
     return dict(zip(items.to_list(), values.cast(pl.Float64).to_list(), strict=True))
+
+
+def of_one_user(frame: pl.DataFrame, path: str | Path) -> None:
+    """Raise if a table with a user column has rows of several users."""
+    users = column_of(frame, USER)
+    if users is not None and users.n_unique() > 1:
+        raise InvalidDocument(f"{path} has ratings of several users; keep those of one user")
 
 
 def item_titles(source: Titles, ids: pl.Series) -> pl.Series:

@@ -6,10 +6,10 @@ from taciturn.accounting.certificate import Certificate, delta_warning, rounded_
 from taciturn.accounting.ledger import Status
 from taciturn.accounting.units import Unit
 from taciturn.model.factor_model import NOT_PERSONALISED, FactorModel
-from taciturn.model.profiles import Prior
 from taciturn.release.bundle import ITEMS, USERS
 from taciturn.release.facts import Facts, from_ratings
 from taciturn.release.meaning import meaning, strengths
+from taciturn.release.recipe import recipe
 
 _MEANING = {
     Status.PROVEN: "proven",
@@ -170,47 +170,6 @@ def _user_options(model: FactorModel) -> str:
     return "--user ID" if has_items else "--user ID --items YOUR-ITEMS.parquet"
 
 
-def _folding(model: FactorModel, prior: Prior) -> list[str]:
-    """Code that users run on their own devices to fold in their own ratings."""
-    return [
-        f'items = pl.read_parquet("{ITEMS}")',
-        'mine = pl.DataFrame({"item_id": [...], "rating": [...]})  # your ratings, kept private',
-        'rated = mine.join(items, on="item_id")',
-        'design = np.column_stack([np.ones(len(rated)), np.vstack(rated["profile"].to_numpy())])',
-        f'target = rated["rating"].to_numpy() - {model.mean!r} - rated["bias"].to_numpy()',
-        f"ridge = {prior.residual_variance!r} / np.array({list(prior.variances)!r})",
-        "mine = np.linalg.solve(design.T @ design + np.diag(ridge), design.T @ target)",
-        'profiles = np.vstack(items["profile"].to_numpy())',
-        f'scores = {model.mean!r} + items["bias"].to_numpy() + mine[0] + profiles @ mine[1:]',
-        'best = items["item_id"].gather((-scores).argsort()[:10])',
-    ]
-
-
-def _standard_deviations(model: FactorModel) -> list[str]:
-    """Formula of the predictive variance, if the tables contain variances."""
-    if model.residual_variance is None:
-        return []
-    return [
-        "",
-        "The predictive variance of a rating is",
-        f"`{model.residual_variance!r} + item bias_variance + user bias_variance + "
-        "dot(item profile_variance, user profile**2) + dot(item profile**2, user profile_variance) "
-        "+ dot(item profile_variance, user profile_variance)`.",
-        *_user_variances(model),
-    ]
-
-
-def _user_variances(model: FactorModel) -> list[str]:
-    """Variances of a user who folds in."""
-    if model.prior is None:
-        return []
-    inverse = "np.linalg.inv(design.T @ design + np.diag(ridge))"
-    return [
-        "The variances of a user's bias and profile are, in the code below,",
-        f"`{model.prior.residual_variance!r} * np.diag({inverse})`.",
-    ]
-
-
 def _configured(facts: Facts) -> list[str]:
     """Configuration file of the training, if it had one."""
     if facts.configuration is None:
@@ -273,52 +232,6 @@ def card_text(certificate: Certificate, facts: Facts, model: FactorModel) -> str
         f"taciturn recommend DIR {_user_options(model)} -k 10",
         "```",
         "",
-        *_formula(model),
-        *_interest(model),
+        *recipe(model),
     ]
     return "\n".join([*lines, ""])
-
-
-def _interest(model: FactorModel) -> list[str]:
-    """Formula of the ranking score, if the tables contain interest vectors."""
-    if model.interest is None:
-        return []
-    weight = model.interest.rating_weight
-    return [
-        "",
-        "Lists are in the order of the ranking score",
-        f"`dot(item interest, user interest) + {weight!r} * (rating before clipping)`.",
-        "`docs/reference/release-format.md` of Taciturn has the interest of users who fold in.",
-    ]
-
-
-def _formula(model: FactorModel) -> list[str]:
-    """Use of a release without Taciturn: the formula and a recipe in Python."""
-    lines = [
-        "Without Taciturn, the predicted rating of an item by a user is",
-        f"`{model.mean!r} + item bias + user bias + dot(item profile, user profile)`.",
-        *_standard_deviations(model),
-        "",
-        "```python",
-        *(["import numpy as np"] if model.items is not None else []),
-        "import polars as pl",
-        "",
-    ]
-    if model.items is not None and model.users is not None:
-        lines += [
-            f'items, users = pl.read_parquet("{ITEMS}"), pl.read_parquet("{USERS}")',
-            "user = users.row(0, named=True)",
-            'profiles = np.vstack(items["profile"].to_numpy())',
-            f'scores = {model.mean!r} + items["bias"].to_numpy() + user["bias"]'
-            ' + profiles @ user["profile"]',
-            'best = items["item_id"].gather((-scores).argsort()[:10])',
-        ]
-    elif model.users is not None:
-        lines += [
-            f'users = pl.read_parquet("{USERS}")  # multiply by your own item profiles',
-        ]
-    elif model.prior is not None:
-        lines += _folding(model, model.prior)
-    else:
-        lines += [f'items = pl.read_parquet("{ITEMS}")  # multiply by user profiles']
-    return [*lines, "```"]

@@ -21,7 +21,7 @@ from taciturn.release.facts import facts_from_dict
 from taciturn.release.sign import PublicKey, as_public_key, check_signature
 from taciturn.release.tables import profiles_from_parquet
 from taciturn.solvers.catalog import check_solver
-from taciturn.solvers.entry import Entry
+from taciturn.solvers.entry import INTEREST_FACTORS_MAX, Entry
 
 SMALL_MAX, TABLE_MAX = 2**20, 2**36
 """Maximum sizes of text files and tables, in bytes; a ledger may be as long as any JSON."""
@@ -202,6 +202,8 @@ def _check_model(entry: Entry, release: Release) -> None:
     if (model.interest is not None) != entry.has_interest(release.facts.settings):
         stated = "learns" if model.interest is None else "does not learn"
         raise CheckFailed(f"the solver of the release {stated} interest, unlike the release")
+    if model.interest_count > 1 + INTEREST_FACTORS_MAX[release.certificate.unit]:
+        raise CheckFailed("the release has more interest factors than its solver learns")
     if entry.predicts_ratings:
         return
     profiles = [each for each in (model.users, model.items) if each is not None]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taciturn._internal import validate
-from taciturn._internal.spelling import option, parameter
+from taciturn._internal.spelling import either, option, parameter
 from taciturn.accounting.events import Rows
 from taciturn.accounting.ledger import Ledger, Status
 from taciturn.accounting.public_inputs import InputKind
@@ -21,6 +21,7 @@ from taciturn.solvers.entry import (
     PATTERN_FEATURES,
     PATTERN_INTEREST,
     POPULARITY,
+    POPULARITY_TABLE,
     SUM_OF_RATINGS,
     Entry,
     Kind,
@@ -130,9 +131,13 @@ _POPULARITY_PROOF = "popularity.md#claim"
 _POPULARITY_LEDGERS = {
     Unit.VALUE: LedgerShape(_POPULARITY_PROOF, ()),
     Unit.RATING: LedgerShape(
-        _POPULARITY_PROOF, (_phase("", {"numbers of ratings by item": Rows.ITEMS}),)
+        _POPULARITY_PROOF,
+        (_phase(POPULARITY_TABLE, {"numbers of ratings by item": Rows.ITEMS}, is_repeated=True),),
     ),
-    Unit.USER: LedgerShape(_POPULARITY_PROOF, (_phase("", {"weights of items": Rows.ITEMS}),)),
+    Unit.USER: LedgerShape(
+        _POPULARITY_PROOF,
+        (_phase(POPULARITY_TABLE, {"weights of items": Rows.ITEMS}, is_repeated=True),),
+    ),
 }
 _EVERY_RATING_LEDGER = LedgerShape(
     "grid.md#sensitivity", (_phase("", {"every rating": Rows.RATINGS}),)
@@ -262,7 +267,9 @@ def make_solver(name: str, /, *, unit: Unit | str | None = None, **options: Any)
             given["unit"] = unit
     unknown = given.keys() - entry.settings.keys()
     if unknown:
-        setting = parameter(sorted(unknown)[0])
+        setting = sorted(unknown)[0]
+        is_off = given[setting] is False
+        setting = either(option(setting, False), setting) if is_off else parameter(setting)
         raise InvalidParameter(f"the solver {name} has no setting {setting}; leave it out")
     return entry.load()(**given)
 

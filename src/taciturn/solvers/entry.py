@@ -77,6 +77,9 @@ PATTERN_INTEREST = "popularity and interest factors of the rating pattern, insid
 POPULARITY = "numbers of ratings by item, inside the profiles"
 """Purpose of the event with which a solver publishes exact numbers of ratings."""
 
+POPULARITY_TABLE = "table {step} of {steps}: "
+"""Start of the purpose of a noisy table of popularity."""
+
 OWN_PROFILES = "each user's own profile, shown to that user only"
 """Purpose of the event with which a solver serves users by folding them in."""
 
@@ -90,6 +93,9 @@ _OF_INTEREST = {PATTERN_INTEREST, POPULARITY}
 
 INTEREST_ROUNDS = 4
 """Number of rounds in which a solver queries interest."""
+
+INTEREST_FACTORS_MAX = {Unit.VALUE: 63, Unit.RATING: 24, Unit.USER: 24}
+"""Maximum number of interest factors beside popularity, by privacy unit."""
 
 _ORDER = list(Status)
 

@@ -1,9 +1,9 @@
 """Popularity of items from noisy numbers of ratings: the same list for every user.
 
 The baseline of ranked lists. Under unit `rating` the number of ratings of each item is released
-once, with the whole budget; under `user`, the sum of their weights 1/√n, where n is the number of
-ratings of the user. Under `value` the rating pattern is public and the numbers are exact. Every
-rating is predicted as the middle of the scale.
+with the whole budget; under `user`, the sum of their weights 1/√n, where n is the number of ratings
+of the user. One table may spend a limited budget, so a larger one is divided among several. Under
+`value` the rating pattern is public and the numbers are exact. No ratings are predicted.
 """
 
 import math
@@ -15,6 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from taciturn._internal import validate
+from taciturn.accounting import sampler
 from taciturn.accounting.budget import Budget
 from taciturn.accounting.ledger import Status
 from taciturn.accounting.units import DEFAULT_UNIT, Unit, UnitName
@@ -40,13 +41,16 @@ from taciturn.solvers.contract import (
     Seeds,
 )
 from taciturn.solvers.descent import NoisyCount, shrunk_counts
-from taciturn.solvers.entry import POPULARITY
+from taciturn.solvers.entry import POPULARITY, POPULARITY_TABLE
 from taciturn.solvers.solver import Solver
 
 Vector = npt.NDArray[np.float64]
 
 _COUNT_MIN = 0.05
 """Minimum mean count of an item that is assumed where noise hides the counts."""
+
+_TABLES_MAX = 1000
+"""Maximum number of tables; a budget that needs more is refused."""
 
 _INTEREST = Interest(rating_weight=1.0, unseen_weight=0.1, regularization=0.01)
 """Parameters of interest. With one column they do not affect the order of a list."""
@@ -96,9 +100,10 @@ class NonPrivatePopularitySolver(PopularitySolver):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PopularityState:
-    """Number of ratings of each item, or its posterior mean."""
+    """Number of ratings of each item, or its posterior mean, and the sum of the noisy tables."""
 
     counts: Vector
+    total: Vector
 
 
 class _PopularityAlgorithm(Algorithm[PopularityState]):
@@ -108,7 +113,7 @@ class _PopularityAlgorithm(Algorithm[PopularityState]):
 
     def initial_state(self, seeds: Seeds) -> PopularityState:
         """No item is more popular than another."""
-        return PopularityState(counts=np.ones(self._facts.items))
+        return PopularityState(counts=np.ones(self._facts.items), total=np.zeros(self._facts.items))
 
     def model(self, state: PopularityState) -> FactorModel:
         """Released model: popularity, and profiles without biases or factors."""
@@ -133,30 +138,39 @@ class _PopularityAlgorithm(Algorithm[PopularityState]):
 
 
 class NoisyCounts(_PopularityAlgorithm):
-    """One release of the counts of items, under unit `rating` or `user`."""
+    """Noisy counts of items, under unit `rating` or `user`: the mean of equal tables."""
 
     def __init__(self, facts: PublicFacts, budget: Budget, unit: Unit) -> None:
         self.budget, self._facts, self.unit = budget, facts, unit
         scale = facts.scale
-        self._spec = ItemCounts(
-            items=facts.items,
-            users=facts.users if unit is Unit.RATING else None,
-            view=ValueView(grid=ValueGrid.for_scale(scale.low, scale.high), axis=Axis.USERS),
-            unit=unit,
+        tables = tables_for(budget)
+        self._specs = [
+            ItemCounts(
+                items=facts.items,
+                users=facts.users if unit is Unit.RATING else None,
+                view=ValueView(grid=ValueGrid.for_scale(scale.low, scale.high), axis=Axis.USERS),
+                unit=unit,
+                prefix=POPULARITY_TABLE.format(step=1 + step, steps=tables),
+            )
+            for step in range(tables)
+        ]
+        shares = (WHOLE / tables,)
+        self.schedule = tuple(
+            QueryStep(queries=each.queries, shares=shares) for each in self._specs
         )
-        self.schedule = (QueryStep(queries=self._spec.queries, shares=(WHOLE,)),)
 
     def query(self, step: int, state: PopularityState) -> ItemCounts:
-        """The only query."""
-        return self._spec
+        """The same counts in every step."""
+        return self._specs[step]
 
     def update(self, step: int, state: PopularityState, released: Released) -> PopularityState:
-        """Posterior means of the counts."""
+        """Posterior means of the counts, from the mean of all tables."""
         (table,), (noise,) = released.tables, released.noise_scales
-        items = len(table)
-        total = NoisyCount(float(table.sum()), noise * math.sqrt(items))
-        usual = total.cautious(_COUNT_MIN * items) / items
-        return PopularityState(counts=shrunk_counts(table[:, 0], noise, usual))
+        items, total = len(table), state.total + table[:, 0]
+        counts, noise = total / (1 + step), noise / math.sqrt(1 + step)
+        ratings = NoisyCount(float(counts.sum()), noise * math.sqrt(items))
+        usual = ratings.cautious(_COUNT_MIN * items) / items
+        return PopularityState(counts=shrunk_counts(counts, noise, usual), total=total)
 
     def owner_only(self, state: PopularityState, ratings: Ratings) -> OwnerOnly:
         """Users, whose ids are private under unit `user`."""
@@ -180,7 +194,8 @@ class PublicCounts(_PopularityAlgorithm):
 
     def initial_state(self, seeds: Seeds) -> PopularityState:
         """Numbers of ratings by item."""
-        return PopularityState(counts=self._facts.pattern.by_item.counts.astype(np.float64))
+        counts = self._facts.pattern.by_item.counts.astype(np.float64)
+        return PopularityState(counts=counts, total=counts)
 
     def query(self, step: int, state: PopularityState) -> ItemCounts:
         """No step has a query."""
@@ -189,6 +204,12 @@ class PublicCounts(_PopularityAlgorithm):
     def update(self, step: int, state: PopularityState, released: Released) -> PopularityState:
         """The counts stay as they are."""
         return state
+
+
+def tables_for(budget: Budget) -> int:
+    """Number of equal tables that spend a budget: one, unless a table may not spend it alone."""
+    needed = budget.mu**2 / sampler.RATIO_MAX**2 * (1 + 1e-9)
+    return min(_TABLES_MAX, max(1, math.ceil(needed)))
 
 
 def _profiles(ids: pl.Series, interests: Vector) -> Profiles:

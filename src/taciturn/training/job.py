@@ -79,6 +79,11 @@ class Budgeted:
         if has_own_budget and name in CATALOG and "delta" in CATALOG[name].settings:
             options = options | {"delta": delta}
         solver = make_solver(name, unit=unit, **options)
+        if options.get("pattern_features") is False and Unit(solver.unit) is not Unit.VALUE:
+            raise InvalidParameter(
+                f"unit {solver.unit} publishes no features of the rating pattern; leave out "
+                "--no-pattern-features, or pass --unit value"
+            )
         if epsilon is not None and not solver.is_private:
             raise InvalidParameter(f"{solver.name} is not private; leave out --epsilon")
         if epsilon is None and solver.is_private and not has_own_budget:
@@ -304,7 +309,12 @@ class Job:
             )
 
     def _say_judged(self, trained: Trained, note: Say) -> None:
-        """Name the number of factors that was judged, if a training on all ratings may differ."""
+        """Say if nothing was judged, or what, if a training on all ratings may differ."""
+        if self.holdout is not None and not CATALOG[self.trained.solver.name].predicts_ratings:
+            note(
+                f"{self.trained.solver.name} predicts no ratings, so there is no error on the "
+                "held-out ratings; taciturn compare measures its lists"
+            )
         settings = self.trained.solver.settings
         is_free = "factors" in settings and settings["factors"] is None
         if self.holdout is None or self.unit is Unit.VALUE or not is_free:

@@ -119,6 +119,7 @@ def train(
         check_within(certificate, budget)
         workspace.publish(fit, certificate)
     _logger.info("wrote the release %s", targets.release)
+    is_judged = test is not None and fit.model.predicts_ratings
     return Trained(
         fit=fit,
         certificate=certificate,
@@ -127,8 +128,8 @@ def train(
         interest=fit.model.interest_count,
         seconds=perf_counter() - start,
         latest=targets.latest,
-        rmse_train=rmse(fit, ratings) if test is not None else None,
-        rmse_test=rmse(fit, test) if test is not None else None,
+        rmse_train=rmse(fit, ratings) if is_judged else None,
+        rmse_test=rmse(fit, test) if is_judged and test is not None else None,
     )
 
 

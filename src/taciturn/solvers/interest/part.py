@@ -8,7 +8,7 @@ import numpy as np
 
 from taciturn.data.pattern import Axis
 from taciturn.mechanisms.query import Released
-from taciturn.model.interest import Interest
+from taciturn.model.interest import RATING_WEIGHT_MAX, Interest
 from taciturn.queries.executor import RatingQuery
 from taciturn.scale import Scale
 from taciturn.solvers.contract import Seeds, Step
@@ -95,8 +95,9 @@ class InterestPart(ABC, Generic[State]):
 
     def interest(self, scale: Scale, state: State) -> Interest:
         """Parameters of the released interest."""
+        weight = _rating_weight(self.reliability(state)) / rating_scale_factor(scale)
         return Interest(
-            rating_weight=_rating_weight(self.reliability(state)) / rating_scale_factor(scale),
+            rating_weight=min(weight, RATING_WEIGHT_MAX),
             unseen_weight=self.unseen_weight,
             regularization=self.regularization,
         )

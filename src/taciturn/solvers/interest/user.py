@@ -49,8 +49,12 @@ _RELIABLE = 0.01
 noisy, and popularity gains more from their budget than they lose."""
 
 _MOVED, _MOVED_MAX = 0.027, 0.4
-"""What moves from ratings to popularity then, as a number of μ², and the maximum share of the
-budget. While ratings are mostly noise, their error grows in proportion to the first."""
+"""Budget that moves from ratings to popularity then, as a number of μ², and its maximum share.
+While ratings are mostly noise, their error grows in proportion to the first."""
+
+_RELIABLE_ENOUGH, _MOVED_BACK = 0.5, 0.5
+"""Minimum reliability with which, without factors, a part of the share of interest moves to ratings
+instead, and that part."""
 
 _LIKING = 0.87
 """Mean weight of a rating by liking, relative to the root of the mean square, as usual."""
@@ -116,7 +120,9 @@ class UserInterest(InterestPart[UserInterestState]):
         *,
         may_move: bool = True,
     ) -> None:
-        self._moved = min(_MOVED_MAX, _MOVED / budget.mu**2) if may_move else 0.0
+        self._moved = min(_MOVED_MAX, _MOVED / budget.mu**2)
+        self._moved_back = -_MOVED_BACK * share
+        self._may_move = may_move
         self._items, self._view, self._unit = facts.items, view, unit
         self._share = share / INTEREST_ROUNDS
         # Under other units than `user`, noise is twice as large.
@@ -179,8 +185,15 @@ class UserInterest(InterestPart[UserInterestState]):
         return (self._share + self.moved(state) / INTEREST_ROUNDS,)
 
     def moved(self, state: UserInterestState) -> float:
-        """Share that ratings leave to popularity, where both are mostly noise."""
-        return self._moved if _is_noise(state) else 0.0
+        """Share that ratings leave to popularity where both are mostly noise.
+
+        Below 0 where popularity is reliable and there is nothing else to learn.
+        """
+        if state.rank != 0 or not self._may_move:
+            return 0.0
+        if _is_noise(state):
+            return self._moved
+        return self._moved_back if state.first_reliability >= _RELIABLE_ENOUGH else 0.0
 
     def query(self, step: int, state: UserInterestState, training: UserWeights) -> UserInterestSums:
         """Σ of a constant and the features of the users."""
