@@ -1,6 +1,5 @@
 """Interest vectors, folding in, and the ranking score."""
 
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,6 @@ from taciturn.model.factor_model import FactorModel
 from taciturn.model.interest import Interest, InterestItems, popularity_alone
 from taciturn.model.profiles import Profiles
 from taciturn.model.score import By, Score
-from taciturn.recommend.serve import Recommender
 from tests.narrow import present
 
 INTEREST = Interest(rating_weight=0.5, unseen_weight=0.3, regularization=0.02)
@@ -143,17 +141,3 @@ def test_fold_in_gives_an_interest_vector_and_with_user_takes_it() -> None:
 
 def test_popularity_alone_has_one_coefficient() -> None:
     assert popularity_alone(3).tolist() == [1.0, 0.0, 0.0]
-
-
-def test_the_largest_numbers_of_a_release_do_not_overflow_in_a_score() -> None:
-    """Only a forged release has them."""
-    model = small_model()
-    users, items = (
-        replace(each, factors=np.full_like(each.factors, 1e15))
-        for each in (model.user_profiles, model.item_profiles)
-    )
-    interest = replace(INTEREST, rating_weight=1e15)
-    found = Recommender(replace(model, users=users, items=items, interest=interest)).recommend(
-        users.ids[0]
-    )
-    assert found["score"].is_finite().all()

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from taciturn.errors import InvalidParameter
 from taciturn.model import similarity
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Floats
@@ -34,7 +35,7 @@ def test_the_nearest_items_have_the_largest_cosines(by: By, count: int) -> None:
         assert np.allclose(cosines, exact, atol=1e-6)
 
 
-def test_ties_go_to_the_earlier_item_and_zeros_are_near_nothing() -> None:
+def test_ties_go_to_the_earlier_item_and_zeros_are_refused() -> None:
     """Powers of two have exact cosines."""
     factors = np.zeros((20, 2), dtype=np.float32)
     factors[3:15, 0] = 2.0 ** np.arange(12)
@@ -44,8 +45,8 @@ def test_ties_go_to_the_earlier_item_and_zeros_are_near_nothing() -> None:
     rows, cosines = Similarity(model=model, by=By.RATING).nearest(5, 13)
     assert rows.tolist() == [3, 4, *range(6, 15), 0, 1]
     assert cosines.tolist() == [1.0] * 11 + [0.0] * 2
-    rows, cosines = Similarity(model=model, by=By.RATING).nearest(0, 3)
-    assert rows.tolist() == [1, 2, 3] and cosines.tolist() == [0.0] * 3
+    with pytest.raises(InvalidParameter, match="item .* has no rating factors to compare"):
+        Similarity(model=model, by=By.RATING).nearest(0, 3)
 
 
 def test_the_only_item_has_no_neighbours() -> None:

@@ -1,4 +1,4 @@
-"""Builds of the kernels' test program: for this processor, for ARM, and with emulated instructions."""
+"""Builds of the kernels' test program: native, for ARM, and with emulated instructions."""
 
 import fcntl
 import hashlib

@@ -17,9 +17,6 @@ from taciturn.errors import InvalidParameter
 from taciturn.model.factor_model import FactorModel, check_predicts
 from taciturn.model.profiles import Floats, Profiles, Rows
 
-_LARGEST = 1e15
-"""Maximum absolute value of a profile in a score: that of the numbers in a release."""
-
 
 class By(StrEnum):
     """Order of a list: by interest and predicted rating together, or by predicted rating alone."""
@@ -89,8 +86,8 @@ class Score:
 
     def items(self, model: FactorModel, profiles: Profiles) -> tuple[Floats, Floats]:
         """Factors and biases of items of a model in its score."""
-        weight = self.rating_weight(model)
-        factors, biases = (_times(weight, each) for each in (profiles.factors, profiles.biases))
+        weight = profiles.factors.dtype.type(self.rating_weight(model))
+        factors, biases = weight * profiles.factors, weight * profiles.biases
         if self.by is By.INTEREST and profiles.interests is not None:
             factors = np.hstack([profiles.interests, factors])
         return factors, biases
@@ -121,12 +118,3 @@ class Score:
         """Part of users' scores that is the same for every item."""
         offsets = model.offsets_rows(rows)
         return np.asarray(offsets * offsets.dtype.type(self.rating_weight(model)))
-
-
-def _times(weight: float, numbers: Floats) -> Floats:
-    """Profiles times a weight; products that no training has are clipped, lest scores overflow."""
-    if weight == 1:
-        return numbers
-    products = np.clip(weight * numbers.astype(np.float64), -_LARGEST, _LARGEST)
-    found: Floats = products.astype(numbers.dtype)
-    return found
