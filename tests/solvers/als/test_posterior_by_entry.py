@@ -1,4 +1,4 @@
-"""Posteriors of rows with fewer ratings than features, solved in equations with a row per rating."""
+"""Posteriors of rows with fewer ratings than features, solved in the ratings' dimension."""
 
 import numpy as np
 import pytest
