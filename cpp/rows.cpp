@@ -1,5 +1,6 @@
 #include "rows.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -62,7 +63,51 @@ inline __attribute__((always_inline)) void covariances(const Covariances& given,
   }
 }
 
+// Adds a row times a matrix to `sums`.
+inline __attribute__((always_inline)) void add_product(const double* row, const double* matrix,
+                                                       std::size_t width, double* __restrict sums) {
+  for (std::size_t i = 0; i < width; ++i) {
+    const double factor = row[i];
+    for (std::size_t j = 0; j < width; ++j) sums[j] += factor * matrix[i * width + j];
+  }
+}
+
+inline __attribute__((always_inline)) void descend(const DescentStep& given, std::size_t begin,
+                                                   std::size_t end, double* out) {
+  const std::size_t width = given.width;
+  std::vector<double> off(width), inside(width), move(width);
+  for (std::size_t row = begin; row < end; ++row) {
+    const double* x = given.rows + row * width;
+    const double* centre = given.centre + row * width;
+    for (std::size_t j = 0; j < width; ++j) off[j] = x[j] - centre[j];
+    std::fill(inside.begin(), inside.end(), 0.0);
+    std::fill(move.begin(), move.end(), 0.0);
+    add_product(off.data(), given.whitening, width, inside.data());
+    add_product(given.gradient + row * width, given.inward, width, move.data());
+    const double certain = given.weights[row] * given.residual;
+    const double times = given.times * given.precisions[row];
+    for (std::size_t j = 0; j < width; ++j) {
+      const double bend = given.counts[row] * given.eigenvalues[j];
+      const double added = times * (certain + given.noise[j] / std::max(bend, 1e-9));
+      move[j] = -given.step * (move[j] + added * inside[j]) / (bend + added);
+    }
+    double* result = out + row * width;
+    std::copy_n(x, width, result);
+    add_product(move.data(), given.outward, width, result);
+  }
+}
+
 #if defined(__x86_64__)
+TACITURN_AVX512_LOOPS void descend_avx512(const DescentStep& given, std::size_t begin,
+                                          std::size_t end, double* out) {
+  descend(given, begin, end, out);
+}
+
+TACITURN_AVX2_LOOPS void descend_avx2(const DescentStep& given, std::size_t begin, std::size_t end,
+                                      double* out) {
+  descend(given, begin, end, out);
+}
+
 TACITURN_AVX512_LOOPS void products_avx512(const std::int64_t* starts, const std::int32_t* columns,
                                            const double* values, std::size_t count,
                                            std::size_t begin, std::size_t end, double* out) {
@@ -111,6 +156,16 @@ void add_covariances(const Covariances& given, std::size_t begin, std::size_t en
 #endif
   static_cast<void>(set);
   covariances(given, begin, end, total);
+}
+
+void descend_rows(const DescentStep& given, std::size_t begin, std::size_t end, double* out,
+                  InstructionSet set) {
+#if defined(__x86_64__)
+  if (set == InstructionSet::avx512) return descend_avx512(given, begin, end, out);
+  if (set == InstructionSet::avx2) return descend_avx2(given, begin, end, out);
+#endif
+  static_cast<void>(set);
+  descend(given, begin, end, out);
 }
 
 }  // namespace taciturn

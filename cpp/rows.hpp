@@ -66,4 +66,29 @@ struct Covariances {
 void add_covariances(const Covariances& given, std::size_t begin, std::size_t end,
                      std::int64_t* total, InstructionSet set);
 
+// One step of descent on rows x, in coordinates in which prior and curvature are diagonal. With
+//   bend = count · eigenvalue,  added = precision · times · (weight · residual + noise / bend),
+// out = x − step · ((gradient · inward + added · (x − centre) · whitening) / (bend + added)) · outward,
+// where products are with matrices (width × width) and the rest is by element.
+struct DescentStep {
+  std::size_t width;
+  const double* inward;
+  const double* whitening;
+  const double* outward;
+  const double* eigenvalues;  // width
+  const double* noise;        // width
+  double times, residual, step;
+  const double* rows;  // rows × width, as are gradient and centre
+  const double* gradient;
+  const double* centre;
+  const double* counts;     // rows, as are weights and precisions
+  const double* weights;
+  const double* precisions;
+};
+
+// Writes rows [begin, end) of out (rows × width). The bits of a row depend on that row alone, and are
+// the same on every instruction set.
+void descend_rows(const DescentStep& given, std::size_t begin, std::size_t end, double* out,
+                  InstructionSet set);
+
 }  // namespace taciturn

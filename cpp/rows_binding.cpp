@@ -1,4 +1,10 @@
 // Python bindings of steps on the ratings of each row.
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
+
+#include <array>
+#include <utility>
+
 #include "bindings.hpp"
 #include "rows.hpp"
 
@@ -63,6 +69,31 @@ void add_covariances(Matrix<const float> columns, Vector<const double> weights,
                             end, total.data(), set);
 }
 
+void descend_rows(Matrix<const double> inward, Matrix<const double> whitening,
+                  Matrix<const double> outward, Vector<const double> eigenvalues,
+                  Vector<const double> noise, std::array<double, 3> constants,
+                  std::array<Matrix<const double>, 3> tables,
+                  std::array<Vector<const double>, 3> by_row, Matrix<double> out,
+                  std::pair<std::size_t, std::size_t> ends) {
+  const std::size_t rows = out.shape(0), width = out.shape(1);
+  for (const auto& matrix : {inward, whitening, outward}) {
+    require(matrix.shape(0) == width && matrix.shape(1) == width, "matrices must be square");
+  }
+  require(eigenvalues.size() == width && noise.size() == width, "pass one number for each column");
+  for (const auto& table : tables) {
+    require(table.shape(0) == rows && table.shape(1) == width, "tables differ in shape");
+  }
+  for (const auto& each : by_row) require(each.size() == rows, "pass one number for each row");
+  require(ends.first <= ends.second && ends.second <= rows, "rows out of range");
+  const auto set = taciturn::instruction_set();
+  nb::gil_scoped_release released;
+  taciturn::descend_rows(
+      {width, inward.data(), whitening.data(), outward.data(), eigenvalues.data(), noise.data(),
+       constants[0], constants[1], constants[2], tables[0].data(), tables[1].data(),
+       tables[2].data(), by_row[0].data(), by_row[1].data(), by_row[2].data()},
+      ends.first, ends.second, out.data(), set);
+}
+
 template <typename Key, typename Value>
 void bind_tabulate(nb::module_& module) {
   module.def("tabulate", &tabulate<Key, Value>, "keys"_a.noconvert(), "values"_a.noconvert(),
@@ -86,6 +117,9 @@ void bind_rows(nb::module_& module) {
   module.def("add_covariances", &add_covariances, "columns"_a, "weights"_a, "scales"_a, "one"_a,
              "bound"_a, "total"_a.noconvert(), "begin"_a, "end"_a,
              "Add bounded posterior covariances of users in steps.");
+  module.def("descend_rows", &descend_rows, "inward"_a, "whitening"_a, "outward"_a,
+             "eigenvalues"_a, "noise"_a, "constants"_a, "tables"_a, "by_row"_a,
+             "out"_a.noconvert(), "ends"_a, "Rows after one step of descent.");
 }
 
 }  // namespace taciturn::bindings

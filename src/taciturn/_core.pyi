@@ -133,6 +133,18 @@ def add_covariances(
     begin: int,
     end: int,
 ) -> None: ...
+def descend_rows(
+    inward: npt.NDArray[np.float64],
+    whitening: npt.NDArray[np.float64],
+    outward: npt.NDArray[np.float64],
+    eigenvalues: npt.NDArray[np.float64],
+    noise: npt.NDArray[np.float64],
+    constants: tuple[float, float, float],
+    tables: tuple[npt.NDArray[np.float64], ...],
+    by_row: tuple[npt.NDArray[np.float64], ...],
+    out: npt.NDArray[np.float64],
+    ends: tuple[int, int],
+) -> None: ...
 def top_k(
     factors: npt.NDArray[np.float32],
     biases: npt.NDArray[np.float32],

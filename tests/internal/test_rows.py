@@ -7,6 +7,7 @@ import pytest
 from taciturn import _core
 from taciturn._internal.rows import row_products, tabulated, tabulated_sums
 from taciturn.queries.user_sums import _bounded_sum
+from taciturn.solvers.descent import DescentSteps
 
 COUNTS = [0, 1, 7, 8, 9, 0, 15, 16, 17, 40, 3]
 WIDTH = 50
@@ -106,3 +107,33 @@ def test_covariances_are_summed_as_in_whole_tables() -> None:
         expected = _slow_sum(weights, columns.astype(np.float32), scales, width)
         assert np.array_equal(found, expected)
         assert found[0] > 0
+
+
+@pytest.mark.parametrize("factors", [0, 1, 8, 15, 24])
+def test_a_step_of_descent_agrees_with_normal_equations(factors: int) -> None:
+    random, count = np.random.default_rng(factors), 70
+    steps = DescentSteps(factors=factors, iterations=20)
+    rows, gradient, centre = random.normal(size=(3, count, 1 + factors))
+    counts, weight = random.uniform(0.1, 500, count), random.uniform(0.2, 1, count)
+    half = random.normal(size=(1 + factors, 1 + factors))
+    curvature, precision = half @ half.T, random.uniform(0.5, 2, count)
+    found = steps.descended(
+        rows,
+        gradient,
+        noise=3.0,
+        counts=counts,
+        curvature=curvature,
+        weight=weight,
+        centre=centre,
+        precision=precision,
+    )
+    system = steps.equations(
+        variance=np.full(1 + factors, 9.0 / steps.releases_averaged),
+        counts=counts,
+        curvature=curvature,
+        weight=weight,
+    )
+    added, inside = system.added * precision[:, None], steps.whitened(rows) @ system.axes
+    pull = gradient @ system.transform + added * (inside - steps.whitened(centre) @ system.axes)
+    inside -= steps.step_size * pull / (system.bend + added)
+    assert np.allclose(found, steps.from_whitened(inside @ system.axes.T), rtol=1e-9, atol=1e-9)

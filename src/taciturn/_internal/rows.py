@@ -1,5 +1,6 @@
 """Steps on the ratings of each row, compiled and in threads."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -8,6 +9,8 @@ import numpy.typing as npt
 
 from taciturn import _core
 from taciturn._internal import parallel
+
+Rows = npt.NDArray[np.float64]
 
 _TABULATED = 1 << 18
 """Number of keys that a thread processes at a time."""
@@ -56,6 +59,52 @@ def tabulated_sums(
     out = np.empty(starts.size - 1, dtype=np.int64)
     work = partial(_core.tabulated_sums, starts, np.ascontiguousarray(keys), values, lowest, out)
     _for_rows(work, out.size, threads)
+    return out
+
+
+def descended_rows(
+    rows: Rows,
+    gradient: Rows,
+    centre: Rows,
+    *,
+    inward: Rows,
+    whitening: Rows,
+    outward: Rows,
+    eigenvalues: Rows,
+    noise: Rows,
+    constants: tuple[float, float, float],
+    by_row: Sequence[npt.ArrayLike],
+) -> Rows:
+    """Rows after one step of descent, as in cpp/rows.hpp.
+
+    `constants` are the multiplier of the regularization, the residual variance and the step size;
+    `by_row` are counts, weights and precisions, each a number or one for each row.
+    """
+    tables = tuple(
+        np.ascontiguousarray(each, dtype=np.float64) for each in (rows, gradient, centre)
+    )
+    vectors = tuple(
+        np.ascontiguousarray(np.broadcast_to(np.asarray(each, dtype=np.float64), len(rows)))
+        for each in by_row
+    )
+    first, second, third = (np.ascontiguousarray(each) for each in (inward, whitening, outward))
+    out = np.empty_like(tables[0])
+
+    def work(begin: int, end: int) -> None:
+        _core.descend_rows(
+            first,
+            second,
+            third,
+            eigenvalues,
+            noise,
+            constants,
+            tables,
+            vectors,
+            out,
+            (begin, end),
+        )
+
+    _for_rows(work, len(out), None)
     return out
 
 
