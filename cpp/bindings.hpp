@@ -35,4 +35,7 @@ inline void require_rows(const Vector<const std::int64_t>& starts, std::size_t b
 // Adds error_sums() and its constants to the module.
 void bind_error_sums(nanobind::module_& module);
 
+// Adds steps on the ratings of each row.
+void bind_rows(nanobind::module_& module);
+
 }  // namespace taciturn::bindings

@@ -37,8 +37,9 @@ struct PosteriorOutput {
 };
 
 // For each row in [begin, end): with G = Σ f fᵀ + diag(noise) and H = Σ f aᵀ, the covariance is
-// P = (Hᵀ G⁻¹ H + precision)⁻¹ and the mean P (Hᵀ G⁻¹ (y − Σ f o) + pull). Rows do not depend on
-// each other. For precision see gram.hpp.
+// P = (Hᵀ G⁻¹ H + precision)⁻¹ and the mean P (Hᵀ G⁻¹ (y − Σ f o) + pull). A row with fewer entries
+// than features is solved in the dimension of its entries, the same up to rounding. Rows do not depend
+// on each other. For precision see gram.hpp.
 void posterior_rows(const Posterior& problem, std::size_t begin, std::size_t end,
                     const PosteriorOutput& out, InstructionSet set);
 

@@ -37,8 +37,11 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
                                                const InverseColumns& inverse) {
   const std::size_t width = problem.width;
   const std::size_t wide = (width / lanes + 1) * lanes;  // a column for the targets, and padding
-  std::vector<float> panel(chunk * wide);
-  std::vector<double> sums(((width - 1) / rows_multiple + 1) * rows_multiple * wide), found(width);
+  Panel panel(wide);
+  const Aligned<double> memory(rounded_up(width, rows_multiple) * wide);
+  double* sums = memory.data;
+  std::vector<float> line(wide);
+  std::vector<double> found(width);
   for (std::size_t row = begin; row < end; ++row) {
     const std::int64_t first = problem.starts[row], last = problem.starts[row + 1];
     float* solution = out + row * width;
@@ -46,29 +49,29 @@ inline __attribute__((always_inline)) void run(const Ridge& problem, std::size_t
     std::fill_n(solution, width, 0.0f);
     std::fill_n(columns, inverse.count * width, 0.0f);
     if (first == last) continue;
-    std::fill(sums.begin(), sums.end(), 0.0);
-    const auto fill = [&](std::int64_t entry, float* line) __attribute__((always_inline)) {
+    const auto features = [&](std::int64_t entry) __attribute__((always_inline)) {
       const std::uint32_t column = checked_column(problem.columns[entry], problem.counterpart_rows);
       const float* counterpart = problem.counterparts + column * width;
       line[0] = 1;
-      std::copy(counterpart + 1, counterpart + width, line + 1);
+      std::copy(counterpart + 1, counterpart + width, line.data() + 1);
       line[width] = problem.targets[entry] - counterpart[0];
+      return line.data();
     };
-    add_entries<Tile>(first, last, wide, width, fill, panel.data(), sums.data());
+    sum_entries<Tile>(first, last, wide, width, features, panel, {sums, wide});
     for (std::size_t i = 0; i < width; ++i) {
       sums[i * wide + i] +=
           static_cast<double>(last - first) * problem.by_count[i] + problem.fixed[i];
     }
     // (S | b) becomes (U | U⁻ᵀ b). No exception here: whether it is thrown would depend on ratings.
-    if (!eliminate(sums.data(), width, width + 1, wide)) continue;
+    if (!eliminate<Tile>(sums, width, width + 1, wide)) continue;
     for (std::size_t i = width; i-- > 0;) {
-      const double* line = sums.data() + i * wide;
+      const double* line = sums + i * wide;
       const double known = dot(line + i + 1, found.data() + i + 1, width - i - 1);
       found[i] = (line[width] - known) / line[i];
       solution[i] = static_cast<float>(found[i]);
     }
     for (std::size_t c = 0; c < inverse.count; ++c) {
-      inverse_column(sums.data(), width, wide, 1 + c, found.data(), columns + c * width);
+      inverse_column(sums, width, wide, 1 + c, found.data(), columns + c * width);
     }
   }
 }

@@ -98,6 +98,53 @@ def products(
     begin: int,
     end: int,
 ) -> None: ...
+def pattern_products(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+    begin: int,
+    end: int,
+) -> None: ...
+def tabulate(
+    keys: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    lowest: int,
+    out: npt.NDArray[Any],
+    begin: int,
+    end: int,
+) -> None: ...
+def tabulated_sums(
+    starts: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.int32],
+    values: npt.NDArray[np.int64],
+    lowest: int,
+    out: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
+) -> None: ...
+def add_covariances(
+    columns: npt.NDArray[np.float32],
+    weights: npt.NDArray[np.float64],
+    scales: npt.NDArray[np.float64],
+    one: int,
+    bound: int,
+    total: npt.NDArray[np.int64],
+    begin: int,
+    end: int,
+) -> None: ...
+def descend_rows(
+    inward: npt.NDArray[np.float64],
+    whitening: npt.NDArray[np.float64],
+    outward: npt.NDArray[np.float64],
+    eigenvalues: npt.NDArray[np.float64],
+    noise: npt.NDArray[np.float64],
+    constants: tuple[float, float, float],
+    tables: tuple[npt.NDArray[np.float64], ...],
+    by_row: tuple[npt.NDArray[np.float64], ...],
+    out: npt.NDArray[np.float64],
+    ends: tuple[int, int],
+) -> None: ...
 def top_k(
     factors: npt.NDArray[np.float32],
     biases: npt.NDArray[np.float32],

@@ -203,9 +203,9 @@ def test_covariances_above_the_prior_are_caught_or_dropped(monkeypatch: pytest.M
 
 
 def _unbounded_sum(
-    weights: Floats, columns: npt.NDArray[np.float32], width: int
+    weights: Floats, columns: npt.NDArray[np.float32], scales: Floats, width: int, threads: int
 ) -> npt.NDArray[np.int64]:
-    both = np.column_stack([weights, columns]) * (1 << 24)
+    both = np.column_stack([weights, columns * weights[:, None] * scales]) * (1 << 24)
     return np.asarray(np.trunc(both).astype(np.int64).sum(axis=0))
 
 

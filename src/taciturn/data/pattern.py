@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from taciturn._internal.rows import row_products
 from taciturn.errors import InvalidParameter
 
 ENTRIES_MAX = 2**33
@@ -90,6 +91,14 @@ class Pattern:
         table = scipy.sparse.csr_array((values, self.columns, self.starts), shape=shape)
         found: npt.NDArray[Any] = table.tocsc().data
         return found
+
+    def product(
+        self, values: npt.NDArray[np.float64], threads: int | None = None
+    ) -> npt.NDArray[np.float64]:
+        """Sum over the entries of each row of a number of each counterpart."""
+        if values.shape != (self.width,):
+            raise InvalidParameter("pass one number for each counterpart")
+        return row_products(self.starts, self.columns, values, threads)
 
     def ones(self) -> scipy.sparse.csr_array:
         """The pattern as a sparse table of ones (rows × width)."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
+from time import monotonic
 from typing import Any
 
 from taciturn._internal import validate
@@ -27,6 +28,7 @@ from taciturn.data.splits import random_split
 from taciturn.errors import InvalidParameter
 from taciturn.evaluate.against import EarlierRuns, Pairing
 from taciturn.evaluate.bands import BandMetric
+from taciturn.evaluate.cell_times import CellTimes, ordered
 from taciturn.evaluate.metrics import Accuracy, accuracy
 from taciturn.evaluate.plan import PUBLIC, Cell, Plan, predicts_ratings
 from taciturn.model.factor_model import FactorModel
@@ -229,11 +231,12 @@ def run_comparison(
     split: tuple[int, Ratings, Ratings] | None = None
     facts = {cell: _facts(cell, plan, digest) for cell in plan.cells}
     found = {cell: cache.get(each, _measured) if cache else None for cell, each in facts.items()}
-    missing = [cell for cell, cached in found.items() if cached is None]
-    done = len(found) - len(missing)
+    missing = ordered(cell for cell, cached in found.items() if cached is None)
+    done, times = len(found) - len(missing), CellTimes(missing)
     for number, cell in enumerate(missing):
-        report(done + number, len(found), number / len(missing))
+        report(done + number, len(found), times.share)
         _logger.info("run %d of %d: %s", done + number + 1, len(found), _described(cell))
+        begun = monotonic()
         if split is None or split[0] != cell.seed:
             split = (cell.seed, *_split(ratings, plan, cell.seed))
         fit, status = _fit(cell, plan, split[1], threads)
@@ -242,6 +245,7 @@ def run_comparison(
         if cache is not None:
             cache.put(facts[cell], asdict(cell) | asdict(measured) | {"status": status})
         found[cell] = measured, status
+        times.add(cell, monotonic() - begun)
     report(len(found), len(found), 1.0)
     known = {cell: each for cell, each in found.items() if each is not None}
     return Comparison(

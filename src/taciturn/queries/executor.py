@@ -37,7 +37,7 @@ class LocalExecutor:
     def values(self, view: ValueView) -> GridValues:
         """Ratings in a view. Private."""
         if view not in self._values:
-            self._values[view] = on_grid(self._ratings, view)
+            self._values[view] = on_grid(self._ratings, view, self._threads)
         return self._values[view]
 
     def answer(self, spec: RatingQuery) -> Answer:

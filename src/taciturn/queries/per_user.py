@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
-from taciturn.data.pattern import Axis, Pattern
+from taciturn.data.pattern import Axis
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.query import Answer, BoundedQuery
-from taciturn.queries.totals import COUNT_BITS, scaled_powers, totals_query
+from taciturn.queries.totals import COUNT_BITS, powers_by_row, totals_query
 from taciturn.queries.values import GridValues, ValueView
 
 USERS_MAX = 2**24
@@ -88,22 +88,19 @@ class UserTotals:
         """Exact tables of the queries. Reads private data; the result is private too."""
         values.check(self.view)
         pattern = values.pattern
-        by_rating = np.repeat(weights(pattern.counts), pattern.counts)
+        given = weights(pattern.counts).astype(np.float64)
         # Sums of whole numbers below 2^53 are exact.
-        of_items = np.bincount(pattern.columns, weights=by_rating, minlength=self._items)
-        powers = scaled_powers(values.steps, self.view.grid)
+        of_items = values.along(Axis.ITEMS).product(given, threads)
         totals = [
             int((pattern.counts > 0).sum()) << COUNT_BITS,
-            *(int(_user_means(power, pattern).sum()) for power in powers),
+            *(int(_means(sums, pattern.counts).sum()) for sums in powers_by_row(values, threads)),
         ]
         return Answer((of_items.astype(np.int64)[:, None], np.array([totals], dtype=np.int64)))
 
 
-def _user_means(values: npt.NDArray[np.int64], pattern: Pattern) -> npt.NDArray[np.int64]:
+def _means(sums: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Mean over each user's ratings, rounded towards zero; 0 for users without any."""
-    ends = np.concatenate([[0], np.cumsum(values)])
-    sums = ends[pattern.starts[1:]] - ends[pattern.starts[:-1]]
-    means: npt.NDArray[np.int64] = np.sign(sums) * (np.abs(sums) // np.maximum(pattern.counts, 1))
+    means: npt.NDArray[np.int64] = np.sign(sums) * (np.abs(sums) // np.maximum(counts, 1))
     return means
 
 

@@ -11,7 +11,7 @@ from taciturn.data.pattern import Axis
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.query import Answer, BoundedQuery
 from taciturn.queries.prediction_errors import Shape, ratings_max
-from taciturn.queries.values import GridValues, ValueView
+from taciturn.queries.values import GridValues, ValueView, every_step
 
 COUNT_BITS = 26
 """Resolution in bits of numbers of ratings and of values relative to the largest rating."""
@@ -55,9 +55,9 @@ class RatingTotals:
         """Exact tables of the queries. Reads private data; the result is private too."""
         values.check(self.view)
         pattern = values.pattern
-        rows, others = pattern.counts, np.bincount(pattern.columns, minlength=pattern.width)
+        rows, others = pattern.counts, values.other_counts()
         counts = (rows, others) if self.view.axis is Axis.USERS else (others, rows)
-        powers = (each.sum() for each in scaled_powers(values.steps, self.view.grid))
+        powers = (each.sum() for each in powers_by_row(values, threads))
         totals = np.array([[pattern.entries << COUNT_BITS, *powers]], dtype=np.int64)
         return Answer((*((each << COUNT_BITS)[:, None] for each in counts), totals))
 
@@ -71,6 +71,15 @@ def scaled_powers(
     one = 1 << COUNT_BITS
     sizes = np.abs(inside) * one // largest
     return np.sign(inside) * sizes, sizes * sizes >> COUNT_BITS
+
+
+def powers_by_row(
+    values: GridValues, threads: int | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sums of the `scaled_powers` of the ratings of each row. Private."""
+    grid = values.view.grid
+    first, second = scaled_powers(every_step(grid), grid)
+    return values.row_sums(first, threads), values.row_sums(second, threads)
 
 
 def totals_query(purpose: str, unit: Unit, most: int) -> BoundedQuery:

@@ -19,7 +19,7 @@ from taciturn.mechanisms.grid import FeatureGrid
 from taciturn.mechanisms.query import Answer, BoundedQuery
 from taciturn.queries.pattern_sums import presence_sums
 from taciturn.queries.per_user import USERS_MAX, check_axis, for_any_change
-from taciturn.queries.values import GridValues, ValueView
+from taciturn.queries.values import GridValues, ValueView, every_step
 from taciturn.queries.weighted_sums import grid_sums
 
 WEIGHT_MAX = 16
@@ -135,8 +135,9 @@ class UserInterestSums:
         if not self._items.by_liking:
             return np.ones(values.pattern.entries, dtype=np.int32)
         grid = self.view.grid
-        liking = (values.clipped() - grid.lowest) / max(1, grid.highest - grid.lowest)
-        return np.clip(np.rint(WEIGHT_MAX * liking**2), 1, WEIGHT_MAX).astype(np.int32)
+        liking = (every_step(grid) - grid.lowest) / max(1, grid.highest - grid.lowest)
+        found = np.clip(np.rint(WEIGHT_MAX * liking**2), 1, WEIGHT_MAX).astype(np.int32)
+        return np.asarray(values.tabulated(found))
 
     def _features(
         self, pattern: Pattern, weights: npt.NDArray[np.int32], threads: int | None

@@ -12,6 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from taciturn import _core
+from taciturn._internal import parallel
 from taciturn._internal.ridge import solve_rows
 from taciturn.accounting.events import Rows
 from taciturn.accounting.units import Unit
@@ -21,7 +23,7 @@ from taciturn.mechanisms.query import Answer, BoundedQuery
 from taciturn.queries.error_pass import ErrorPass, square_bits
 from taciturn.queries.features import NORM, AxisFeatures
 from taciturn.queries.per_user import USERS_MAX, check_axis, for_any_change
-from taciturn.queries.values import GridValues
+from taciturn.queries.values import GridValues, every_step
 
 _LARGEST = 1e29
 """Bound on the norm of a user's row, below the limit of `AxisFeatures` and far above real ones."""
@@ -200,7 +202,8 @@ class UserSums:
         """Exact tables of the queries. Reads private data; the result is private too."""
         values.check(self.view)
         pattern, items, step = values.pattern, self._items, math.ldexp(1.0, self.view.grid.exponent)
-        targets = (values.clipped() * step - items.mean).astype(np.float32)
+        each = (every_step(self.view.grid) * step - items.mean).astype(np.float32)
+        targets = values.tabulated(each, threads)
         rows, covariances = self._solved(pattern, targets, threads)
         features = rows.copy()
         features[:, 0] = items.constant
@@ -238,38 +241,45 @@ class UserSums:
         rows = np.empty((len(pattern), items.coefficients))
         total = np.zeros(1 + (items.width - 1) * items.coefficients, dtype=np.int64)
         scales = np.sqrt(items.regularization)
+        squares = (scales[1 : items.width, None] * scales).ravel()
         for begin in range(0, len(pattern), _BLOCK):
             users = slice(begin, min(begin + _BLOCK, len(pattern)))
             counts = pattern.counts[users]
             inverse = np.empty((counts.size, items.width - 1, items.coefficients), dtype=np.float32)
             rows[users] = items.solve_users(pattern, targets, threads, users=users, inverse=inverse)
             weights = np.minimum(1.0, np.sqrt(counts / self._usual))
-            with np.errstate(all="ignore"):
-                inverse *= (weights[:, None, None] * scales[1 : items.width, None] * scales).astype(
-                    np.float32
-                )
-            total += _bounded_sum(weights, inverse.reshape(counts.size, -1), items.width)
+            columns = inverse.reshape(counts.size, -1)
+            total += _bounded_sum(weights, columns, squares, items.width, threads)
         with np.errstate(all="ignore"):
             rows[~(np.linalg.norm(rows, axis=1) < _LARGEST)] = 0
         return rows, total
 
 
 def _bounded_sum(
-    weights: npt.NDArray[np.float64], columns: npt.NDArray[np.float32], width: int
+    weights: npt.NDArray[np.float64],
+    columns: npt.NDArray[np.float32],
+    scales: npt.NDArray[np.float64],
+    width: int,
+    threads: int | None = None,
 ) -> npt.NDArray[np.int64]:
     """Sum of (w, w·P) over users in steps, each with a squared norm of at most `width` units.
 
-    The bound holds for every covariance that is at most the prior. Floating point may exceed it by
-    a little: covariances are shrunk slightly first, and one that still exceeds it becomes zero.
+    P are the columns times `scales`. The bound holds for every covariance that is at most the
+    prior. Floating point may exceed it by a little: covariances are shrunk slightly first, and one
+    that still exceeds it becomes zero.
     """
     one = 1 << _COVARIANCE_BITS
-    both = np.column_stack([weights, columns * (1 - 2.0**-16)]) * one
-    # Comparisons with NaN are false.
-    both[~(np.abs(both) <= one)] = 0
-    steps = np.trunc(both).astype(np.int64)
-    steps[(steps * steps).sum(axis=1) > width * one * one] = 0
-    total: npt.NDArray[np.int64] = steps.sum(axis=0)
-    return total
+    users, count = len(weights), parallel.thread_count(threads)
+    size = max(1, -(-users // count))
+    totals = np.zeros((count, 1 + scales.size), dtype=np.int64)
+
+    def work(begin: int, end: int) -> None:
+        total = totals[begin // size]
+        _core.add_covariances(columns, weights, scales, one, width * one * one, total, begin, end)
+
+    parallel.for_ranges(work, users, size=size, threads=count)
+    found: npt.NDArray[np.int64] = totals.sum(axis=0)
+    return found
 
 
 def contribution_bound(errors: ErrorPass) -> int:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from taciturn._internal.rows import tabulated, tabulated_sums
 from taciturn.data.pattern import Axis, Pattern
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
@@ -78,10 +80,29 @@ class GridValues:
             raise InvalidParameter("these values have no rated pairs along the other axis")
         return found
 
+    def other_counts(self) -> npt.NDArray[np.int64]:
+        """Number of ratings of each counterpart."""
+        if self.transposed is not None:
+            return self.transposed.counts
+        return np.bincount(self.pattern.columns, minlength=self.pattern.width)
+
     def clipped(self) -> npt.NDArray[np.int32]:
         """Values clipped to the grid, so that bounds hold for any input."""
         grid = self.view.grid
         return np.clip(self.steps, grid.lowest, grid.highest)
+
+    def tabulated(
+        self, function: npt.NDArray[np.int32] | npt.NDArray[np.float32], threads: int | None = None
+    ) -> npt.NDArray[Any]:
+        """Function of each value, given for every step of the grid; see `every_step`."""
+        return tabulated(self.steps, function, self.view.grid.lowest, threads)
+
+    def row_sums(
+        self, function: npt.NDArray[np.int64], threads: int | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Sum over each row of a function of its values, in whole numbers; see `tabulated`."""
+        lowest, starts = self.view.grid.lowest, self.pattern.starts
+        return tabulated_sums(starts, self.steps, function, lowest, threads)
 
     def check(self, view: ValueView, pattern: Pattern | None = None) -> None:
         """Raise unless these are the values that a query was built for."""
@@ -91,21 +112,37 @@ class GridValues:
             raise InvalidParameter("the values are those of other pairs than the query's")
 
 
-def on_grid(ratings: Ratings, view: ValueView) -> GridValues:
+def every_step(grid: ValueGrid) -> npt.NDArray[np.int32]:
+    """All values of a grid, in steps; a function of values is given by its values for these."""
+    return np.arange(grid.lowest, grid.highest + 1, dtype=np.int32)
+
+
+def on_grid(ratings: Ratings, view: ValueView, threads: int | None = None) -> GridValues:
     """Ratings in a view: decoded, centred and rounded. Reads private data."""
-    csr, pattern = ratings.along(view.axis), ratings.pattern.along(view.axis)
-    values = ratings.scale.decode(csr.codes) - view.offset
-    means = None
+    pattern, means = ratings.pattern.along(view.axis), None
     if view.centre is Centre.ITEM_MEAN:
         means = item_means(ratings)
-        values = values - means[_items(pattern, view.axis)]
+        values = ratings.scale.decode(ratings.along(view.axis).codes) - view.offset
+        steps = view.grid.quantise(values - means[_items(pattern, view.axis)])
+    else:
+        steps = _rounded(ratings, view, threads)
     return GridValues(
         view=view,
         pattern=pattern,
-        steps=view.grid.quantise(values),
+        steps=steps,
         item_means=means,
         transposed=ratings.pattern.along(view.axis.other),
     )
+
+
+def _rounded(ratings: Ratings, view: ValueView, threads: int | None) -> npt.NDArray[np.int32]:
+    """Decoded and rounded ratings. Each code is decoded once, if the scale has a step."""
+    codes, scale = ratings.along(view.axis).codes, ratings.scale
+    if scale.step is None:
+        return view.grid.quantise(scale.decode(codes) - view.offset)
+    every = np.arange(len(scale.levels)).astype(scale.dtype)
+    steps = tabulated(codes, view.grid.quantise(scale.decode(every) - view.offset), 0, threads)
+    return np.asarray(steps, dtype=np.int32)
 
 
 def item_means(ratings: Ratings) -> npt.NDArray[np.float64]:

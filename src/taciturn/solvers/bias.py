@@ -86,7 +86,7 @@ class BiasSolver(Solver):
             return RatingAlgorithm(facts, self.require_budget(budget), 0, None)
         if self.unit is Unit.USER:
             return UserAlgorithm(facts, self.require_budget(budget), 0, None, threads)
-        return BiasAlgorithm(facts, budget, self.regularization)
+        return BiasAlgorithm(facts, budget, self.regularization, threads)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,9 +124,14 @@ class BiasAlgorithm(Algorithm[BiasState]):
     unit = Unit.VALUE
 
     def __init__(
-        self, facts: PublicFacts, budget: Budget | None, regularization: float = 1.0
+        self,
+        facts: PublicFacts,
+        budget: Budget | None,
+        regularization: float = 1.0,
+        threads: int | None = None,
     ) -> None:
         self.budget, self._facts, self._regularization = budget, facts, regularization
+        self._threads = threads
         self._public = PublicItems.of(facts)
         grid, features = ValueGrid.for_scale(facts.scale.low, facts.scale.high), FeatureGrid()
         self._specs = tuple(
@@ -196,9 +201,8 @@ class BiasAlgorithm(Algorithm[BiasState]):
     def _solved(self, state: BiasState) -> BiasState:
         """Mean, item and user biases by alternating least squares on noisy sums."""
         pattern = self._facts.pattern
-        patterns = [pattern.by_item.ones()]
-        patterns.append(patterns[0].T.tocsr())
-        counts = [each.counts.astype(float) for each in (pattern.by_item, pattern.by_user)]
+        patterns = pattern.by_item, pattern.by_user
+        counts = [each.counts.astype(float) for each in patterns]
         sums, noise = (state.item_sums, state.user_sums), (state.item_noise, state.user_noise)
         mean = self._mean(state)
         residual, prior = self._variances()
@@ -212,7 +216,7 @@ class BiasAlgorithm(Algorithm[BiasState]):
         biases = [centre.copy() for centre in centres]
         for number in range(2 * _ROUNDS):
             own, other = number % 2, 1 - number % 2
-            explained = counts[own] * mean + patterns[own] @ biases[other]
+            explained = counts[own] * mean + patterns[own].product(biases[other], self._threads)
             weighted = sums[own] - explained + added[own] * centres[own]
             biases[own] = weighted / (counts[own] + added[own])
         return replace(state, mean=mean, items=biases[0], users=biases[1])

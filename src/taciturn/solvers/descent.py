@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import erfcx, ndtri
 
+from taciturn._internal.rows import descended_rows
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.model import assumptions
 from taciturn.model.assumptions import WIDTH
@@ -122,22 +123,26 @@ class DescentSteps:
         precision
             Multiplier of the regularization of each row. Default: one.
         """
-        system = self.equations(
-            variance=np.full(rows.shape[1], noise**2 / self.releases_averaged),
-            counts=counts,
-            curvature=curvature,
-            weight=weight,
+        eigenvalues, axes = self._coordinates(curvature)
+        inward, scales = self.priors[:, None] * axes, self.whitened(np.ones((1, rows.shape[1])))[0]
+        return descended_rows(
+            rows,
+            gradient,
+            np.zeros_like(rows) if centre is None else centre,
+            inward=inward,
+            whitening=scales[:, None] * axes,
+            outward=axes.T / scales,
+            eigenvalues=eigenvalues,
+            noise=noise**2 / self.releases_averaged * (inward**2).sum(axis=0),
+            constants=(self._times, assumptions.RESIDUAL**2, self.step_size),
+            by_row=(counts, weight, 1.0 if precision is None else precision),
         )
-        axes, added = system.axes, system.added
-        if precision is not None:
-            added = added * precision[:, None]
-        inside = self.whitened(rows) @ axes
-        off = inside
-        if centre is not None:
-            off = inside - self.whitened(centre) @ axes
-        pull = gradient @ system.transform + added * off
-        inside -= self.step_size * pull / (system.bend + added)
-        return self.from_whitened(inside @ axes.T)
+
+    def _coordinates(self, curvature: Rows) -> tuple[Vector, Rows]:
+        """Eigenvalues and axes of the curvature, in units of the prior."""
+        whitened = self.priors[:, None] * curvature * self.priors
+        eigenvalues, axes = np.linalg.eigh(whitened)
+        return np.maximum(eigenvalues, 1e-9), axes
 
     def equations(
         self, *, variance: Vector, counts: Vector, curvature: Rows, weight: float | Vector = 1.0
@@ -147,10 +152,9 @@ class DescentSteps:
         `variance` is that of the noise of each column, averaged over the gradients that determine
         the rows.
         """
-        whitened = self.priors[:, None] * curvature * self.priors
-        eigenvalues, axes = np.linalg.eigh(whitened)
+        eigenvalues, axes = self._coordinates(curvature)
         transform = self.priors[:, None] * axes
-        bend = counts[:, None] * np.maximum(eigenvalues, 1e-9)
+        bend = counts[:, None] * eigenvalues
         each = np.reshape(weight, (-1, 1))
         added = self._regularization(each, variance @ transform**2, bend)
         return NormalEquations(axes=axes, transform=transform, bend=bend, added=added)
@@ -158,9 +162,13 @@ class DescentSteps:
     def _regularization(self, weight: float | Rows, variance: Vector | float, bend: Rows) -> Rows:
         """Diagonal added to the curvature; increases with the noise."""
         noise = variance / np.maximum(bend, 1e-9)
-        times = self.regularization * (1.0 if self.factors else _BIASES_ALONE)
-        added: Rows = times * (weight * assumptions.RESIDUAL**2 + noise)
+        added: Rows = self._times * (weight * assumptions.RESIDUAL**2 + noise)
         return added
+
+    @property
+    def _times(self) -> float:
+        """Multiplier of the regularization."""
+        return self.regularization * (1.0 if self.factors else _BIASES_ALONE)
 
     def data_weight(self, counts: Vector, noise: float, weight: float = 1.0) -> float:
         """Mean weight of the data against the prior for one factor (0 to 1); determines the rank.

@@ -41,9 +41,17 @@ class Layout:
         Number of factors. Default: from the size of the dataset.
     has_pattern_features
         Whether to use features of the rating pattern.
+    threads
+        Number of threads; the result does not depend on it.
     """
 
-    def __init__(self, facts: PublicFacts, factors: int | None, has_pattern_features: bool) -> None:
+    def __init__(
+        self,
+        facts: PublicFacts,
+        factors: int | None,
+        has_pattern_features: bool,
+        threads: int | None = None,
+    ) -> None:
         pattern, (users, items) = facts.pattern, facts.shape
         self._pattern, self.scale = pattern, facts.scale
         self.total = pattern.entries
@@ -55,7 +63,8 @@ class Layout:
         both = {axis: np.empty((len(pattern.along(axis)), 0)) for axis in Axis}
         if has_pattern_features:
             most = min(_REGRESSORS, max(_COLUMNS, min(users, items) // 50))
-            both[Axis.USERS], both[Axis.ITEMS] = compute_pattern_features(pattern, most)
+            found = compute_pattern_features(pattern, most, threads)
+            both[Axis.USERS], both[Axis.ITEMS] = found
         self.pattern_features = {axis: found[:, :_COLUMNS] for axis, found in both.items()}
         # Prior means of rows depend on features of the rating pattern and on public inputs.
         of_items, public = [both[Axis.ITEMS], facts.item_features], PublicItems.of(facts)

@@ -7,7 +7,6 @@ of a rating.
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from taciturn.data.pattern import RatingPattern
 
@@ -21,7 +20,9 @@ _NOTHING = 1e-10
 """Shorter vectors are rounding errors."""
 
 
-def compute_pattern_features(pattern: RatingPattern, count: int) -> tuple[Rows, Rows]:
+def compute_pattern_features(
+    pattern: RatingPattern, count: int, threads: int | None = None
+) -> tuple[Rows, Rows]:
     """At most `count` features of each user and of each item, most informative first.
 
     The first is the logarithm of the number of ratings. The others are singular vectors of
@@ -29,9 +30,10 @@ def compute_pattern_features(pattern: RatingPattern, count: int) -> tuple[Rows, 
     All have mean 0 and variance 1 over ratings, before those of rows with few ratings are shrunk.
     Rows without ratings have zeros.
     """
-    rated, (items, users) = pattern.by_item.ones(), (len(pattern.by_item), len(pattern.by_user))
-    degrees: list[Rows] = [rated.sum(axis=axis, dtype=np.float64) for axis in (0, 1)]
-    vectors = _singular_vectors(rated, degrees, min(count, min(users, items) - 1))
+    both = pattern.by_user, pattern.by_item
+    degrees = [each.counts.astype(np.float64) for each in both]
+    most = min(count, min(map(len, both)) - 1)
+    vectors = _singular_vectors(pattern, degrees, most, threads)
     of_users, of_items = (
         _standardised(np.column_stack([np.log(np.maximum(degree, 1)), each]), degree)
         for degree, each in zip(degrees, vectors, strict=True)
@@ -40,25 +42,26 @@ def compute_pattern_features(pattern: RatingPattern, count: int) -> tuple[Rows, 
 
 
 def _singular_vectors(
-    rated: scipy.sparse.csr_array, degrees: list[Rows], count: int
+    pattern: RatingPattern, degrees: list[Rows], count: int, threads: int | None
 ) -> tuple[Rows, Rows]:
     """Singular vectors of users and items, without the leading one, divided by the root degrees.
 
     Lanczos iterations with full orthogonalisation and a fixed start. Library routines draw a fresh
     random vector where the pattern is not connected, which would make a resumed run differ.
     """
-    items, users = rated.shape
+    both = pattern.by_user, pattern.by_item
     if count < 2:
-        return np.empty((users, 0)), np.empty((items, 0))
+        return np.empty((len(both[0]), 0)), np.empty((len(both[1]), 0))
     roots = [1 / np.sqrt(np.maximum(degree, 1)) for degree in degrees]
-    forth = (
-        scipy.sparse.diags_array(roots[1]) @ rated @ scipy.sparse.diags_array(roots[0])
-    ).tocsr()
-    back = forth.T.tocsr()
-    if items > users:
-        forth, back = back, forth
-    random, size = np.random.default_rng(0), forth.shape[0]
+    # The basis is of the shorter axis.
+    short, long = (0, 1) if len(both[1]) > len(both[0]) else (1, 0)
+
+    def product(to: int, vector: Rows) -> Rows:
+        return roots[to] * both[to].product(roots[1 - to] * vector, threads)
+
+    random, size = np.random.default_rng(0), len(both[short])
     basis = np.zeros((min(3 * count + 20, size), size))
+    images = np.zeros((len(basis), len(both[long])))
     vector = random.normal(size=size)
     for row in range(len(basis)):
         before = basis[:row]
@@ -71,14 +74,13 @@ def _singular_vectors(
             vector = vector - (before @ vector) @ before
             length = float(np.linalg.norm(vector))
         basis[row] = vector / length
-        vector = forth @ (back @ basis[row])
-    images = back @ basis.T
-    squares, axes = np.linalg.eigh(images.T @ images)
+        images[row] = product(long, basis[row])
+        vector = product(short, images[row])
+    squares, axes = np.linalg.eigh(images @ images.T)
     order = np.argsort(-squares, kind="stable")[1:count]
     values = np.sqrt(np.maximum(squares[order], _NOTHING))
-    of_rows, of_columns = basis.T @ axes[:, order], images @ axes[:, order] / values
-    of_users, of_items = (of_rows, of_columns) if items > users else (of_columns, of_rows)
-    return of_users * roots[0][:, None], of_items * roots[1][:, None]
+    found = {short: basis.T @ axes[:, order], long: images.T @ axes[:, order] / values}
+    return found[0] * roots[0][:, None], found[1] * roots[1][:, None]
 
 
 def _standardised(features: Rows, degrees: Rows) -> Rows:

@@ -86,8 +86,9 @@ def posterior(
     """Posterior of each row's coefficients given all its noisy sums.
 
     With S = Σ features featuresᵀ error + diag(noise) and H = Σ features unknownᵀ over a row's
-    counterparts, the covariance is (Hᵀ S⁻¹ H + prior⁻¹)⁻¹. Time is in ratings × D² and rows × D³,
-    memory in rows × D: only one Gram matrix per thread is in memory at a time.
+    counterparts, the covariance is (Hᵀ S⁻¹ H + prior⁻¹)⁻¹. A row with n ratings takes time in
+    n·D·min(n, D). Memory is in rows × D: only one Gram matrix per thread is in memory at a time.
+    None is kept between inferences, because S is weighted by errors that each of them changes.
     """
     width, unknown = noisy.features.shape[1], design.unknown.shape[1]
     begin = -(-width // _LANES) * _LANES

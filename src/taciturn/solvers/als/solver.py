@@ -239,11 +239,11 @@ class AlsSolver(Solver):
     ) -> BiasAlgorithm | ValueAlgorithm:
         """Algorithm under unit `value`."""
         if self._is_all_default and not has_factors_by_size(facts, budget):
-            return BiasAlgorithm(facts, budget)
+            return BiasAlgorithm(facts, budget, threads=threads)
         return ValueAlgorithm(
             facts,
             budget,
-            Layout(facts, self.factors, self.pattern_features is not False),
+            Layout(facts, self.factors, self.pattern_features is not False, threads),
             rounds=self.iterations or ROUNDS,
             has_variances=self.uncertainty,
             threads=threads,
