@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.report import Section, machine, write
 
-SPEED = ("kernels", "noise", "training", "recommend", "reading", "startup", "peers")
+SPEED = ("kernels", "isa", "noise", "training", "recommend", "reading", "startup", "peers")
 """Benchmarks run by default; about 15 minutes once other libraries are installed."""
 
 LONG = (

@@ -35,8 +35,8 @@ def run() -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for threads in (1, 2):
         contenders = {
-            "numpy_pcg64": _numpy(threads),
-            "taciturn": _taciturn(threads),
+            "numpy_pcg64": numpy_noise(threads),
+            "taciturn": secure_noise(threads),
             **{f"taciturn_{name}": _on(name, threads) for name in SETS[1:]},
             "taciturn_gate": only_noise(BLOCKS * BLOCK // 16, 16, threads),
         }
@@ -84,13 +84,15 @@ def _in_threads(work: Callable[[int], object], threads: int) -> Callable[[], obj
     return every_block
 
 
-def _numpy(threads: int) -> Callable[[], object]:
+def numpy_noise(threads: int) -> Callable[[], object]:
+    """NumPy's normal numbers."""
     streams = [np.random.Generator(np.random.PCG64(block)) for block in range(BLOCKS)]
     outs = [np.empty(BLOCK) for _ in range(8)]
     return _in_threads(lambda block: streams[block].standard_normal(out=outs[block % 8]), threads)
 
 
-def _taciturn(threads: int) -> Callable[[], object]:
+def secure_noise(threads: int) -> Callable[[], object]:
+    """Secure noise in whole numbers, including its key stream."""
     source, table = SecureNoise(), _core.Ziggurat(2.0**24)
     return _in_threads(
         lambda block: source._integers(table, event=0, block=block, count=BLOCK), threads
@@ -99,7 +101,7 @@ def _taciturn(threads: int) -> Callable[[], object]:
 
 def _on(name: str, threads: int) -> Callable[[], object]:
     """Draw on another instruction set."""
-    draw = _taciturn(threads)
+    draw = secure_noise(threads)
 
     def run() -> None:
         with using(name):

@@ -19,6 +19,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -119,7 +120,7 @@ PEERS = {
 }
 
 
-class _Failed(Exception):
+class Failed(Exception):
     """A command failed; the message gives the reason."""
 
 
@@ -131,7 +132,7 @@ def run() -> list[Row]:
     for name, peer in PEERS.items():
         try:
             pythons[name] = _python(peer)
-        except _Failed as reason:
+        except Failed as reason:
             missing.append({"library": name, "status": f"did not install: {reason}"})
     found: dict[tuple[str, int], list[dict[str, Any]]] = {
         (name, rank): [] for rank in RANKS for name in pythons
@@ -161,10 +162,24 @@ def bars(rows: list[Row]) -> list[Bar]:
     ]
 
 
+def lenskit_passes(
+    ratings: Ratings, folder: Path, ranks: Iterable[int]
+) -> Iterator[tuple[int, float]]:
+    """Seconds of lenskit's pass for each rank; raises if it does not install or run."""
+    peer = PEERS["lenskit"]
+    python = _python(peer)
+    _write(ratings, folder)
+    for rank in ranks:
+        found = _measure(peer, python, str(folder), rank)
+        if found["status"] != "ok":
+            raise Failed(found["status"])
+        yield rank, _seconds_per_pass([found])
+
+
 def _python(peer: Peer) -> str:
     """Python of a library's environment, which is created on first use."""
     if peer.needs and not shutil.which(peer.needs):
-        raise _Failed(f"there is no {peer.needs}")
+        raise Failed(f"there is no {peer.needs}")
     if not peer.steps:
         return sys.executable
     folder = ENVIRONMENTS / peer.script
@@ -206,7 +221,7 @@ def _measure(peer: Peer, python: str, folder: str, rank: int) -> dict[str, Any]:
     numbers = rank, peer.threads, peer.passes, peer.regularization
     try:
         output = _output([python, script, folder, *map(str, numbers), *peer.arguments], RUN_SECONDS)
-    except _Failed as reason:
+    except Failed as reason:
         return {"status": f"did not run: {reason}"}
     try:
         measured: dict[str, Any] = json.loads(output.splitlines()[-1])
@@ -232,11 +247,11 @@ def _output(command: list[str], limit: float) -> str:
         except BaseException as interruption:
             os.killpg(process.pid, signal.SIGKILL)
             if isinstance(interruption, subprocess.TimeoutExpired):
-                raise _Failed(f"took more than {limit:g} seconds") from interruption
+                raise Failed(f"took more than {limit:g} seconds") from interruption
             raise
     if process.returncode:
         lines = [line.strip() for line in errors.splitlines() if line.strip()]
-        raise _Failed(lines[-1] if lines else f"ended with {process.returncode}")
+        raise Failed(lines[-1] if lines else f"ended with {process.returncode}")
     return output
 
 

@@ -97,7 +97,7 @@ inline __attribute__((always_inline)) void descend(const DescentStep& given, std
   }
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 TACITURN_AVX512_LOOPS void descend_avx512(const DescentStep& given, std::size_t begin,
                                           std::size_t end, double* out) {
   descend(given, begin, end, out);
@@ -136,7 +136,7 @@ TACITURN_AVX2_LOOPS void covariances_avx2(const Covariances& given, std::size_t 
 void pattern_products(const std::int64_t* starts, const std::int32_t* columns, const double* values,
                       std::size_t count, std::size_t begin, std::size_t end, double* out,
                       InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) {
     return products_avx512(starts, columns, values, count, begin, end, out);
   }
@@ -150,7 +150,7 @@ void pattern_products(const std::int64_t* starts, const std::int32_t* columns, c
 
 void add_covariances(const Covariances& given, std::size_t begin, std::size_t end,
                      std::int64_t* total, InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) return covariances_avx512(given, begin, end, total);
   if (set == InstructionSet::avx2) return covariances_avx2(given, begin, end, total);
 #endif
@@ -160,7 +160,7 @@ void add_covariances(const Covariances& given, std::size_t begin, std::size_t en
 
 void descend_rows(const DescentStep& given, std::size_t begin, std::size_t end, double* out,
                   InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) return descend_avx512(given, begin, end, out);
   if (set == InstructionSet::avx2) return descend_avx2(given, begin, end, out);
 #endif

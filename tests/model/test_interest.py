@@ -1,6 +1,5 @@
 """Interest vectors, folding in, and the ranking score."""
 
-
 import numpy as np
 import polars as pl
 import pytest

@@ -28,6 +28,7 @@ KERNELS = (
     "pack",
     "posterior",
     "ridge",
+    "rows",
     "top_k",
     "ziggurat",
 )
