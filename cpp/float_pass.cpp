@@ -249,7 +249,7 @@ inline __attribute__((always_inline)) bool features_of(const FloatRows& rows, st
   return is_finite;
 }
 
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
 TACITURN_AVX512_LOOPS void run_avx512(const FloatPass& pass, const FloatAxis& rows,
                                       const FloatAxis& counterparts, std::size_t begin,
                                       std::size_t end, const FloatOutput& out) {
@@ -283,7 +283,7 @@ std::size_t float_stride(std::size_t width, InstructionSet set) noexcept {
 
 void float_sums(const FloatPass& pass, const FloatAxis& rows, const FloatAxis& counterparts,
                 std::size_t begin, std::size_t end, const FloatOutput& out, InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) return run_avx512(pass, rows, counterparts, begin, end, out);
   if (set == InstructionSet::avx2) return run_avx2(pass, rows, counterparts, begin, end, out);
 #endif
@@ -293,7 +293,7 @@ void float_sums(const FloatPass& pass, const FloatAxis& rows, const FloatAxis& c
 
 bool float_rows(const FloatRows& rows, std::size_t begin, std::size_t end, float* features,
                 float* scales, InstructionSet set) {
-#if defined(__x86_64__)
+#if defined(TACITURN_X86)
   if (set == InstructionSet::avx512) return features_avx512(rows, begin, end, features, scales);
   if (set == InstructionSet::avx2) return features_avx2(rows, begin, end, features, scales);
 #endif

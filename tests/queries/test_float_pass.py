@@ -1,7 +1,5 @@
 """The pass in floats: both gradients, on every instruction set."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -12,18 +10,11 @@ from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.queries.float_pass import FloatFeatures, FloatPass, FloatSums
 from taciturn.queries.values import GridValues, ValueView, on_grid
+from tests.instruction_sets import on_every_set
 from tests.solvers.helpers import random_ratings
 
 STEP = 2.0**-19
 VIEW = ValueView(grid=ValueGrid.for_scale(1, 5, 2**14), axis=Axis.USERS)
-
-
-@pytest.fixture(params=_core.instruction_sets())
-def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
-    before = _core.instruction_set()
-    _core.use_instruction_set(request.param)
-    yield request.param
-    _core.use_instruction_set(before)
 
 
 def profiles(shape: tuple[int, int], width: int, seed: int = 1) -> list[np.ndarray]:
@@ -80,16 +71,10 @@ def test_sums_do_not_depend_on_the_number_of_threads(width: int, instruction_set
 def test_instruction_sets_agree_up_to_rounding() -> None:
     ratings = synthetic_ratings("10k")
     values, rows = on_grid(ratings, VIEW), profiles(ratings.shape, 20)
-    before, found = _core.instruction_set(), []
-    try:
-        for name in _core.instruction_sets():
-            _core.use_instruction_set(name)
-            found.append(pass_over(values, *rows))
-    finally:
-        _core.use_instruction_set(before)
-    for other in found[1:]:
-        assert np.allclose(found[0].users, other.users, rtol=1e-4, atol=1e-3 / STEP)
-        assert np.allclose(found[0].items, other.items, rtol=1e-4, atol=1e-3 / STEP)
+    one, *others = on_every_set(lambda: pass_over(values, *rows)).values()
+    for other in others:
+        assert np.allclose(one.users, other.users, rtol=1e-4, atol=1e-3 / STEP)
+        assert np.allclose(one.items, other.items, rtol=1e-4, atol=1e-3 / STEP)
 
 
 def test_values_along_items_are_those_along_users() -> None:
