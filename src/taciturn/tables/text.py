@@ -18,8 +18,8 @@ from taciturn.tables.opening import UnreadableTable
 from taciturn.tables.sources import readable
 
 PIECE = 2**18
-"""Maximum number of rows in memory at a time while reading. Columns of more rows are arrays for which
-NumPy requests huge pages; clearing these for every piece takes longer than the work on it."""
+"""Maximum number of rows in memory at a time while reading. For columns of more rows NumPy requests
+huge pages, and clearing these for every piece takes longer than the work on it."""
 
 SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 """Separators, in the order in which they are tried on the first line."""
