@@ -15,7 +15,7 @@ private.
 import math
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -288,9 +288,9 @@ class PaperAlgorithm(Algorithm[PaperState]):
         """State after a step on both axes. Uses the exact item gradient, so it is private."""
         solver, private = self._solver, released.private
 
-        def move(rows: Rows, sums: Rows) -> Rows:
+        def move(rows: Rows, sums: npt.NDArray[Any], unit: float) -> Rows:
             # rows − step_size · (norm_bound · sums + regularization · rows)
-            moved: Rows = np.multiply(sums, -solver.step_size * solver.norm_bound)
+            moved: Rows = np.multiply(sums, -solver.step_size * solver.norm_bound * unit)
             if solver.regularization:
                 moved -= solver.step_size * solver.regularization * rows
             moved += rows
@@ -298,8 +298,8 @@ class PaperAlgorithm(Algorithm[PaperState]):
 
         users, items = parallel.together(
             [
-                lambda: move(state.users, released.tables[0]),
-                lambda: move(state.items, private.items * self._pass.step),
+                lambda: move(state.users, released.tables[0], 1.0),
+                lambda: move(state.items, private.items, self._pass.step),
             ],
             self._threads,
         )
