@@ -3,10 +3,10 @@
 References are slow, obvious loops over ratings or rows in Python, timed on a sample of the ratings
 and extrapolated. `float_ms` is the fused gradient in floats, without grid, clipping, biases or
 squares (benchmarks/native.cpp); profiles are packed before both are timed. An iteration is one of
-the paper's solver, including packing, noise and steps. `fma_percent` is the percentage of the
-machine's peak rate of multiply-adds, measured in the same run. scipy uses one thread, the others
-two, and BLAS its default. Without MovieLens-1M in TACITURN_DATA, synthetic ratings of its size are
-used.
+the paper's solver, which has its own pass in floats, including noise and steps. `fma_percent` is
+the percentage of the machine's peak rate of multiply-adds, measured in the same run. scipy uses one
+thread, the others two, and BLAS its default. Without MovieLens-1M in TACITURN_DATA, synthetic
+ratings of its size are used.
 """
 
 from collections.abc import Callable
@@ -33,11 +33,11 @@ from taciturn.queries.values import ValueView, on_grid
 from taciturn.queries.weighted_sums import WeightedSums
 from taciturn.solvers.contract import PublicFacts, Seeds
 from taciturn.solvers.least_squares import LeastSquaresAlgorithm
-from taciturn.solvers.paper import VALUE_LEVELS
 from tests.solvers.als.test_posterior import Problem
 
 FACTORS = (20, 64)
 THREADS = 2
+LEVELS = 128  # steps of the scale, as under `gradient`
 MEAN = 3.5  # about the number of ratings
 SAMPLE = 2_000  # ratings in the sample of a reference
 SAMPLE_ROWS = 60
@@ -93,7 +93,7 @@ def _gradient(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
     )
     if pass_axis(ratings.shape) is not Axis.USERS:
         raise RuntimeError("the float pass goes by user, the other one must too")
-    view = ValueView(grid=ValueGrid.for_scale(1, 5, VALUE_LEVELS), axis=Axis.USERS)
+    view = ValueView(grid=ValueGrid.for_scale(1, 5, LEVELS), axis=Axis.USERS)
     bases = (np.full(ratings.shape[0], MEAN), np.zeros(ratings.shape[1]))
     left, right = (
         AxisFeatures(rows, 1 / np.linalg.norm(rows, axis=1), base)

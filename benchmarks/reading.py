@@ -11,7 +11,8 @@ from benchmarks.processes import python
 from benchmarks.report import Bar, Row
 
 SIZE = "20m"
-ROUNDS = 3
+ROUNDS = 5
+TIMES_POLARS = 4
 
 _MAKE = """
 from taciturn.data.synthetic import synthetic_ratings
@@ -78,9 +79,14 @@ def run() -> list[Row]:
 
 def bars(rows: list[Row]) -> list[Bar]:
     """Maxima for reading."""
+    names = [f"reading {row['format']} {row['order']}" for row in rows]
     return [
-        Bar.at_most(
-            f"reading {row['format']} {row['order']}: peak, times the size", row["times_size"], 3
-        )
-        for row in rows
+        *(
+            Bar.at_most(f"{name}: peak, times the size", row["times_size"], 3)
+            for name, row in zip(names, rows, strict=True)
+        ),
+        *(
+            Bar.at_most(f"{name}: time, times polars' own", row["times_polars"], TIMES_POLARS)
+            for name, row in zip(names, rows, strict=True)
+        ),
     ]

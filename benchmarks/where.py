@@ -42,7 +42,8 @@ def timed(name, work):
                 spent[name] += perf_counter() - start
     return run
 
-for name in ("grid_sums", "error_sums", "pack_rows", "posterior_rows", "products", "ridge_rows"):
+names = ("grid_sums", "error_sums", "float_sums", "pack_rows", "posterior_rows", "products")
+for name in (*names, "ridge_rows"):
     setattr(_core, name, timed(name, getattr(_core, name)))
 SecureNoise._integers = timed("noise", SecureNoise._integers)
 

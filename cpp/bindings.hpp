@@ -38,4 +38,7 @@ void bind_error_sums(nanobind::module_& module);
 // Adds steps on the ratings of each row.
 void bind_rows(nanobind::module_& module);
 
+// Adds float_sums() and the functions that prepare its input to the module.
+void bind_float_pass(nanobind::module_& module);
+
 }  // namespace taciturn::bindings

@@ -315,6 +315,7 @@ NB_MODULE(_core, module) {
 
   bind_error_sums(module);
   bind_rows(module);
+  bind_float_pass(module);
   module.def("pack_rows", &pack_rows, "features"_a, "factors"_a, "out"_a.noconvert(), "begin"_a, "end"_a, "Round feature rows to the grid of error_sums.");
   module.def("ridge_rows", &ridge_rows, "starts"_a, "columns"_a, "targets"_a, "counterparts"_a,
              "by_count"_a, "fixed"_a, "out"_a.noconvert(), "inverse"_a.noconvert(), "begin"_a,

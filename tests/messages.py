@@ -25,7 +25,7 @@ ERRORS = {
 """Exceptions whose messages reach users."""
 
 RETURNING = (
-    *("_internal/memory.py", "cli/app.py", "data/rows.py", "release/write.py"),
+    *("_internal/memory.py", "cli/outcome.py", "data/rows.py", "release/write.py"),
     "tables/diagnosis.py",
 )
 """Files with functions that return messages."""

@@ -175,7 +175,7 @@ def test_no_function_has_more_than_80_lines_or_10_parameters() -> None:
 
 def test_every_command_is_recognised_as_a_declaration() -> None:
     declared = command_declarations(app)
-    assert ("taciturn.cli.app", "_root") in declared  # the callback of the whole command line
+    assert ("taciturn.cli.overview", "_root") in declared  # the callback of the whole command line
     assert ("taciturn.cli.train", "train") in declared  # registered by a call
     assert ("taciturn.cli.budget", "calibrate") in declared  # decorated, in a group
 

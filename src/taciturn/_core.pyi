@@ -61,6 +61,31 @@ def pack_rows(
     begin: int,
     end: int,
 ) -> None: ...
+def float_stride(width: int) -> int: ...
+def float_rows(
+    profiles: npt.NDArray[np.float64],
+    bound: float,
+    features: npt.NDArray[np.float32],
+    scales: npt.NDArray[np.float32],
+    begin: int,
+    end: int,
+) -> bool: ...
+def float_sums(
+    starts: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    values: npt.NDArray[np.int32],
+    step: float,
+    limit: float,
+    features: npt.NDArray[np.float32],
+    scales: npt.NDArray[np.float32],
+    other_features: npt.NDArray[np.float32],
+    other_scales: npt.NDArray[np.float32],
+    inverse_step: float,
+    sums: npt.NDArray[np.int64],
+    squares: npt.NDArray[np.float64],
+    begin: int,
+    end: int,
+) -> None: ...
 def ridge_rows(
     starts: npt.NDArray[np.int64],
     columns: npt.NDArray[np.int32],

@@ -4,11 +4,11 @@ import io
 import sys
 from typing import Any
 
-from taciturn._internal import strict_json
-
 
 def emit_json(document: dict[str, Any]) -> None:
     """Print one JSON object on stdout."""
+    from taciturn._internal import strict_json
+
     sys.stdout.write(strict_json.dumps(document))
 
 

@@ -13,6 +13,9 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 _LIGHT = ("budget", "export", "keygen", "predict", "recommend", "similar", "verify")
 """Commands that read no ratings."""
 
+_OVERVIEW: tuple[list[str], ...] = ([], ["--help"], ["--version"])
+"""Arguments for which no command is imported."""
+
 _MIB = 2**20
 
 
@@ -65,9 +68,15 @@ def _run(arguments: list[str] | None) -> int:
     from taciturn.errors import OutputError
 
     output = replace_streams()
-    from taciturn.cli.app import run
+    given = sys.argv[1:] if arguments is None else arguments
+    if given in _OVERVIEW:
+        from taciturn.cli.overview import run_overview
 
-    code = run(arguments)
+        code = run_overview(given)
+    else:
+        from taciturn.cli.app import run
+
+        code = run(arguments)
     try:
         sys.stdout.flush()
     except OutputError:

@@ -7,6 +7,7 @@ Public under unit `value`, private under `rating` and `user`. One type serves bo
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,12 @@ class Pattern:
     def entry_rows(self) -> npt.NDArray[np.int64]:
         """Row of each entry."""
         return np.repeat(np.arange(len(self)), self.counts)
+
+    def ranges(self, parts: int) -> list[tuple[int, int]]:
+        """At most `parts` ranges of rows with about equal numbers of entries."""
+        even = np.linspace(0, self.entries, parts + 1)[1:-1]
+        edges = [0, *np.searchsorted(self.starts, even).tolist(), len(self)]
+        return [(begin, end) for begin, end in pairwise(edges) if begin < end]
 
     def transposed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of the entries, given row by row, in the order of the other axis."""

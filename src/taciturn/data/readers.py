@@ -39,6 +39,10 @@ ROLES = (USER, ITEM, RATING, TIMESTAMP)
 """Columns of a ratings table, in the order used by arrays and files without a header."""
 
 
+_UNCHECKED = 4
+"""Number of pieces of a table that are read between two checks of the memory that is left."""
+
+
 def read_ratings(source: object, options: ReadingOptions) -> Ratings:
     """Read the ratings in `source`. Reads private data.
 
@@ -161,13 +165,16 @@ def _collect(
     users, items = IdIndex("user"), IdIndex("item")
     codes: list[npt.NDArray[Any]] = [np.empty(0, dtype=scale.dtype)]
     when: list[npt.NDArray[np.int64]] = []
-    for piece in pieces:
+    for number, piece in enumerate(pieces):
         log.begin(len(piece))
         if options.item_id_type is IdType.INT:
             piece = piece.with_columns(item=whole_numbers(piece["item"], log))
-        rating = numbers(piece["rating"], log, decimal_comma=options.decimal_comma)
-        piece = piece.with_columns(rating)
-        piece = piece.with_columns(selectors.float().fill_nan(None))  # counts as missing
+        given = piece["rating"]
+        rating = numbers(given, log, decimal_comma=options.decimal_comma)
+        if rating is not given:
+            piece = piece.with_columns(rating)
+        if any(column.dtype.is_float() and column.is_nan().any() for column in piece):
+            piece = piece.with_columns(selectors.float().fill_nan(None))  # counts as missing
         if any(piece[role].has_nulls() for role in NEEDED):
             for role in NEEDED:
                 log.add(role, piece[role].is_null().to_numpy())
@@ -184,7 +191,8 @@ def _collect(
         items.add(piece["item"])
         if "timestamp" in piece.columns:
             when.append(timestamps(piece["timestamp"], log))
-        memory.require(2 * int(piece.estimated_size()), "reading the ratings")
+        if number % _UNCHECKED == 0:
+            memory.require(2 * _UNCHECKED * int(piece.estimated_size()), "reading the ratings")
     log.check(scale, options)
     # The codes together, and both directions of the compressed rows with their ids.
     memory.require(30 * sum(map(len, codes)), "reading the ratings")

@@ -30,23 +30,25 @@ class RowLog:
     def __init__(self, file: TableFile | None = None) -> None:
         self._file = file
         self.rows = 0
-        self._piece = np.arange(0)  # row numbers of the current piece, without dropped rows
+        self._begin = 0  # number of the first row of the current piece
+        self._kept: npt.NDArray[np.int64] | None = None  # its rows that are left, if some are not
         self._counts: dict[str, int] = {}
         self._first: dict[str, int] = {}
 
     def begin(self, length: int) -> None:
         """Begin the next piece."""
-        self._piece = np.arange(self.rows, self.rows + length)
+        self._begin, self._kept = self.rows, None
         self.rows += length
 
     def keep(self, is_kept: npt.NDArray[np.bool_]) -> None:
         """Drop all other rows of the current piece."""
-        self._piece = self._piece[is_kept]
+        kept = np.flatnonzero(is_kept)
+        self._kept = kept if self._kept is None else self._kept[kept]
 
     def add(self, problem: str, is_bad: npt.NDArray[np.bool_]) -> None:
         """Count rows of the current piece that have a problem."""
         if count := int(is_bad.sum()):
-            self._first.setdefault(problem, int(self._piece[is_bad.argmax()]))
+            self._first.setdefault(problem, self._row(int(is_bad.argmax())))
             self._counts[problem] = self._counts.get(problem, 0) + count
 
     def place(self, row: int) -> str:
@@ -55,7 +57,11 @@ class RowLog:
 
     def first(self, is_bad: pl.Series) -> str:
         """Place of the first marked row of the current piece."""
-        return self.place(int(self._piece[int(is_bad.arg_true()[0])]))
+        return self.place(self._row(int(is_bad.arg_true()[0])))
+
+    def _row(self, place: int) -> int:
+        """Number of a row, given its place among those of the current piece that are left."""
+        return self._begin + (place if self._kept is None else int(self._kept[place]))
 
     def check(self, scale: Scale, options: ReadingOptions) -> None:
         """Raise if rows have problems that the options do not allow, or if no row is left."""

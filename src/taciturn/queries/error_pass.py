@@ -2,10 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from taciturn import _core
 from taciturn._internal import parallel, validate
@@ -118,7 +116,7 @@ class ErrorPass:
                 raise InvalidParameter("the weights of a pass must match the ratings")
             arrays = weights.rows, weights.others, weights.of_rows, weights.of_others
         row_lines, column_lines = rows.lines(step, NORM * step), others.lines(step, NORM)
-        parts = _ranges(pattern.starts, pattern.entries, parallel.thread_count(threads))
+        parts = pattern.ranges(parallel.thread_count(threads))
         row_sums = np.empty((len(rows), rows.width), dtype=np.int64)
         column_sums = np.zeros((max(1, len(parts)), len(others), rows.width), dtype=np.int64)
         squares = np.empty(len(rows), dtype=np.int64)
@@ -160,10 +158,3 @@ class ErrorSums:
     rows: Table
     others: Table
     squares: Table
-
-
-def _ranges(starts: npt.NDArray[np.int64], entries: int, parts: int) -> list[tuple[int, int]]:
-    """Ranges of rows with about equal numbers of entries."""
-    even = np.linspace(0, entries, parts + 1)[1:-1]
-    edges = [0, *np.searchsorted(starts, even).tolist(), starts.size - 1]
-    return [(begin, end) for begin, end in pairwise(edges) if begin < end]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,15 @@ class GridValues:
         if self.transposed is not None:
             return self.transposed.counts
         return np.bincount(self.pattern.columns, minlength=self.pattern.width)
+
+    def steps_along(self, axis: Axis) -> npt.NDArray[np.int32]:
+        """Values in the order of an axis."""
+        return self.steps if axis is self.view.axis else self._transposed_steps
+
+    @cached_property
+    def _transposed_steps(self) -> npt.NDArray[np.int32]:
+        found: npt.NDArray[np.int32] = self.pattern.transposed(self.steps)
+        return found
 
     def clipped(self) -> npt.NDArray[np.int32]:
         """Values clipped to the grid, so that bounds hold for any input."""

@@ -57,8 +57,8 @@ def paper_losses(
 
     The run uses `ratings` or, if `changed`, the ratings of the only neighbour. The loss is for the
     dataset of the run against the other. The items that differ between neighbours are tracked in
-    double precision: rounded to a grid like the others, they could overshoot because of rounding,
-    and the measured loss would exceed that of the algorithm itself.
+    double precision: in floats like the others, they could overshoot because of rounding, and the
+    measured loss would exceed that of the algorithm itself.
     """
     if changed and len(neighbours) != 1:
         raise InvalidParameter("changed=True needs exactly one neighbour")

@@ -6,9 +6,10 @@ both gradients at the old profiles,
     ∇X = (V̂ − V) clip(Θ, C) + λX,    ∇Θ = (V̂ − V)ᵀ clip(X, C) + λΘ,
 
 adds N(0, σ²) with σ = τC/ε_i · √(2 ln(1.25/δ_i)) to ∇Θ alone, and takes a step on both axes. Only
-Θ is released. The sums are exact on a grid (taciturn.queries.prediction_errors) and the noise is
-secure, as everywhere in Taciturn; only a proof is missing. The item axis depends on the ratings
-without noise, so the state of this algorithm is private.
+Θ is released. There is no proof to keep, so gradients are summed in floats and rounded to a grid
+(taciturn.queries.float_pass); the noise is drawn on that grid and is secure, as everywhere in
+Taciturn. The item axis depends on the ratings without noise, so the state of this algorithm is
+private.
 """
 
 import math
@@ -22,10 +23,12 @@ import polars as pl
 
 from taciturn._internal import parallel, validate
 from taciturn.accounting.budget import Budget
+from taciturn.accounting.events import Rows as Axes
 from taciturn.accounting.gaussian import check_delta, check_stated_delta
 from taciturn.accounting.ledger import Status
 from taciturn.accounting.renyi import mu_at_zcdp
 from taciturn.accounting.units import Unit
+from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.errors import InvalidParameter
 from taciturn.mechanisms.extent import Extent, ideal_mu
@@ -33,13 +36,9 @@ from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.query import Answer, BoundedQuery, Released
 from taciturn.model.factor_model import FactorModel
 from taciturn.model.profiles import Profiles
-from taciturn.queries.error_pass import ErrorPass, margin_max, value_levels
-from taciturn.queries.features import NORM, AxisFeatures
-from taciturn.queries.prediction_errors import (
-    PredictionErrorSums,
-    error_queries,
-    pass_axis,
-)
+from taciturn.queries.error_pass import value_levels
+from taciturn.queries.features import NORM
+from taciturn.queries.float_pass import FloatFeatures, FloatPass
 from taciturn.queries.values import Centre, GridValues, ValueView
 from taciturn.solvers.contract import Algorithm, OwnerOnly, PublicFacts, QueryStep, Seeds
 from taciturn.solvers.flaws import CENTRED, FALSE_THEOREM, LARGE, NARROW, STOPPED
@@ -48,8 +47,15 @@ from taciturn.solvers.solver import Solver, check_factors, check_iterations
 
 Rows = npt.NDArray[np.float64]
 
-VALUE_LEVELS = 128
-"""Minimum number of grid steps of the scale."""
+VALUE_LEVELS = 2**14
+"""Minimum number of steps of the scale to which ratings are rounded."""
+
+_SUM_LEVELS = 128
+"""Minimum number of steps of the scale, in units of `NORM` steps of the sums."""
+
+_ERROR_MAX = 256
+"""Prediction errors are clipped to this multiple of the width of the scale. The paper does not clip
+them, but a sum on a grid needs a bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +216,7 @@ class PaperAlgorithm(Algorithm[PaperState]):
     facts
         Public facts of the ratings.
     is_noised
-        Whether to add noise; without noise, ε_i only determines the grid.
+        Whether to add noise; without noise, ε_i only determines the grid of the sums.
     threads
         Number of threads; the result does not depend on it.
     """
@@ -228,19 +234,26 @@ class PaperAlgorithm(Algorithm[PaperState]):
         self._solver, self._facts, self._threads = solver, facts, threads
         self.budget = solver.claimed_budget() if is_noised else None
         scale = facts.scale
-        low, high, levels = scale.low, scale.high, value_levels(solver.ratio, VALUE_LEVELS)
+        low, high = scale.low, scale.high
         if solver.centre is Centre.ITEM_MEAN:
-            low, high, levels = -scale.range, scale.range, 2 * levels
-        grid = ValueGrid.for_scale(low, high, levels)
-        self._step = math.ldexp(1.0, grid.exponent)
-        view = ValueView(grid=grid, axis=pass_axis(facts.shape), centre=solver.centre)
-        self._errors = ErrorPass(view, margin=margin_max(grid))
-        users, _ = error_queries("", self._errors, facts.pattern, columns=solver.factors)
+            low, high = -scale.range, scale.range
+        grid = ValueGrid.for_scale(low, high, VALUE_LEVELS)
+        self._view = ValueView(grid=grid, axis=Axis.USERS, centre=solver.centre)
+        levels = value_levels(solver.ratio, _SUM_LEVELS)
+        exponent = ValueGrid.for_scale(0.0, scale.range, levels).exponent - (NORM.bit_length() - 1)
+        self._pass = FloatPass(step=math.ldexp(1.0, exponent), limit=_ERROR_MAX * scale.range)
         tau = scale.range if solver.tau is None else solver.tau
-        self._claim = replace(
-            users,
+        counts = facts.pattern.by_user.counts
+        self._claim = BoundedQuery(
             purpose="gradient of the user profiles, iteration ",
-            sensitivity=tau / self._step * NORM,
+            unit=Unit.VALUE,
+            rows=Axes.USERS,
+            shape=(len(counts), solver.factors),
+            exponent=exponent,
+            sensitivity=tau / self._pass.step,
+            coordinates=solver.factors,
+            magnitude=max(1, int(counts.max(initial=0)))
+            * math.ceil(self._pass.limit / self._pass.step),
             proof="paper-gap.md#what-is-claimed",
             flaw=solver.flaw(scale.range),
         )
@@ -266,17 +279,10 @@ class PaperAlgorithm(Algorithm[PaperState]):
         """Gradient of the user profiles at the current state."""
         bound = self._solver.norm_bound
         users, items = parallel.together(
-            [partial(_clipped_features, rows, bound) for rows in (state.users, state.items)],
+            [partial(FloatFeatures, rows, bound) for rows in (state.users, state.items)],
             self._threads,
         )
-        sums = PredictionErrorSums(
-            purpose=self._planned[step].purpose,
-            errors=self._errors,
-            users=users,
-            items=items,
-            pattern=self._facts.pattern,
-        )
-        return PaperGradient(self._planned[step], sums)
+        return PaperGradient(self._planned[step], self._view, self._pass, users, items)
 
     def update(self, step: int, state: PaperState, released: Released) -> PaperState:
         """State after a step on both axes. Uses the exact item gradient, so it is private."""
@@ -293,11 +299,11 @@ class PaperAlgorithm(Algorithm[PaperState]):
         users, items = parallel.together(
             [
                 lambda: move(state.users, released.tables[0], 1.0),
-                lambda: move(state.items, private.items, self._step / NORM),
+                lambda: move(state.items, private.items, self._pass.step),
             ],
             self._threads,
         )
-        error = self._step * math.sqrt(private.squares / max(1, self._facts.pattern.entries))
+        error = math.sqrt(private.squares / max(1, self._facts.pattern.entries))
         return PaperState(
             users=users,
             items=items,
@@ -329,32 +335,35 @@ class PaperPrivate:
 
     users: npt.NDArray[np.int64]
     items: npt.NDArray[np.int64]
-    squares: int
+    squares: float
     item_means: Rows | None
 
 
 class PaperGradient:
     """Gradient of the user profiles, whose sensitivity is only claimed, and exact item gradient."""
 
-    def __init__(self, query: BoundedQuery, sums: PredictionErrorSums) -> None:
-        self.queries, self.view, self._sums = (query,), sums.view, sums
+    def __init__(
+        self,
+        query: BoundedQuery,
+        view: ValueView,
+        floats: FloatPass,
+        users: FloatFeatures,
+        items: FloatFeatures,
+    ) -> None:
+        self.queries, self.view, self._pass = (query,), view, floats
+        self._users, self._items = users, items
 
     def exact(self, values: GridValues, threads: int | None = None) -> Answer:
-        """Exact sums by user, and private by-products. Reads private data."""
-        tables = self._sums.tables(values, threads)
+        """Sums by user without noise, and private by-products. Reads private data."""
+        values.check(self.view)
+        sums = self._pass.run(values, self._users, self._items, threads)
         private = PaperPrivate(
-            users=tables.users,
-            items=tables.items,
-            squares=tables.squares,
+            users=sums.users,
+            items=sums.items,
+            squares=sums.squares,
             item_means=values.item_means,
         )
-        return Answer((tables.users,), private)
-
-
-def _clipped_features(rows: Rows, bound: float) -> AxisFeatures:
-    """Profiles as one axis of a pass; the norm bound applies to features, not to predictions."""
-    lengths = np.sqrt(np.einsum("nk,nk->n", rows, rows))
-    return AxisFeatures(rows, 1 / np.maximum(lengths, bound), np.zeros(len(rows)))
+        return Answer((sums.users,), private)
 
 
 def _profiles(ids: pl.Series, biases: Rows, factors: Rows) -> Profiles:

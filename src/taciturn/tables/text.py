@@ -17,8 +17,9 @@ from taciturn.tables.fields import NULLS, bare_name, plain_name, stripped
 from taciturn.tables.opening import UnreadableTable
 from taciturn.tables.sources import readable
 
-PIECE = 2**20
-"""Maximum number of rows in memory at a time while reading."""
+PIECE = 2**18
+"""Maximum number of rows in memory at a time while reading. For columns of more rows NumPy requests
+huge pages, and clearing these for every piece takes longer than the work on it."""
 
 SEPARATORS = ("::", "\t", ",", ";", "|", " ")
 """Separators, in the order in which they are tried on the first line."""
