@@ -20,13 +20,7 @@ from taciturn.data.ratings import Csr
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 BUILD = Path(__file__).parents[1] / "build" / "benchmarks"
-FLAGS = ("-std=c++20", "-O3", "-shared", "-fPIC")
-TARGETS = {
-    "native": ("-march=native",),
-    "avx2": ("-march=native", "-mno-avx512f", "-mprefer-vector-width=256"),
-}
-"""Processors that the library is compiled for: this one, or this one without AVX-512."""
-
+FLAGS = ("-std=c++20", "-O3", "-march=native", "-shared", "-fPIC")
 LANES = 16
 
 Floats = npt.NDArray[np.float32]
@@ -50,18 +44,17 @@ def processor() -> str:
 
 
 @cache
-def _library(target: str = "native") -> ctypes.CDLL:
-    """Compiled library for a processor, built on first use."""
-    flags = (*FLAGS, *TARGETS[target])
+def _library() -> ctypes.CDLL:
+    """Compiled library, built on first use."""
     compiler = os.environ.get("CXX") or shutil.which("c++") or "g++"
     described = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
-    facts = repr((compiler, described, flags, processor())).encode()
+    facts = repr((compiler, described, FLAGS, processor())).encode()
     key = sha256(SOURCE.read_bytes() + facts).hexdigest()[:16]
     built = BUILD / f"native-{key}.so"
     if not built.exists():
         BUILD.mkdir(parents=True, exist_ok=True)
         part = built.with_suffix(f".{os.getpid()}")
-        subprocess.run([compiler, *flags, str(SOURCE), "-o", str(part)], check=True)
+        subprocess.run([compiler, *FLAGS, str(SOURCE), "-o", str(part)], check=True)
         part.rename(built)
     loaded = ctypes.CDLL(str(built))
     long, pointer = ctypes.c_int64, ctypes.c_void_p
@@ -118,22 +111,12 @@ class FloatPass:
         Profiles of both axes, with 20 or 64 factors.
     threads
         Number of threads; each processes a range of rows.
-    target
-        Processor that it is compiled for: one of `TARGETS`.
     """
 
     def __init__(
-        self,
-        pattern: Csr,
-        values: Floats,
-        rows: Floats,
-        columns: Floats,
-        threads: int,
-        *,
-        target: str = "native",
+        self, pattern: Csr, values: Floats, rows: Floats, columns: Floats, threads: int
     ) -> None:
         self._kept = pattern, values  # the arguments below point into them
-        self._library = _library(target)
         self._factors = rows.shape[1]
         self._rows, self._columns, self._threads = _split(rows), _split(columns), threads
         even = np.linspace(0, pattern.columns.size, threads + 1)[1:-1]
@@ -150,7 +133,7 @@ class FloatPass:
 
     def run(self) -> None:
         """Compute the gradients."""
-        float_pass = self._library.float_pass
+        float_pass = _library().float_pass
 
         def work(part: int, _: int) -> None:
             if not float_pass(*self._arguments[part]):
