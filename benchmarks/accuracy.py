@@ -6,6 +6,7 @@ TACITURN_DATA, synthetic ratings of its size are used.
 
 from statistics import mean
 
+from benchmarks.report import Bar, Row
 from benchmarks.training import ratings_at_hand
 from taciturn.accounting.budget import Budget
 from taciturn.data.splits import random_split
@@ -18,19 +19,22 @@ EPSILONS = (1, 5, 10, 20)
 SPLITS = (41, 42, 43)
 SOLVERS = {"als": EPSILONS, "gradient": EPSILONS, "bias": EPSILONS, "paper": (5, 10, 20)}
 REFERENCES = ("non-private", "non-private-gradient", "non-private-bias")
+MANY = 64
+MANY_RMSE = 0.838
 
 
-def run() -> list[dict[str, object]]:
-    """Mean error of each solver at each ε."""
+def run() -> list[Row]:
+    """Mean error of each solver at each ε, and of `non-private` with many factors."""
     ratings, source = ratings_at_hand()
     splits = [random_split(ratings, 0.1, seed) for seed in SPLITS]
-    cells: list[tuple[str, int | None]] = [
-        (name, epsilon) for name, epsilons in SOLVERS.items() for epsilon in epsilons
+    cells: list[tuple[str, int | None, dict[str, int]]] = [
+        (name, epsilon, {}) for name, epsilons in SOLVERS.items() for epsilon in epsilons
     ]
-    cells += [(name, None) for name in REFERENCES]
-    rows: list[dict[str, object]] = []
-    for name, epsilon in cells:
-        solver = make_solver(name, unit="value")
+    cells += [(name, None, {}) for name in REFERENCES]
+    cells.append(("non-private", None, {"factors": MANY}))
+    rows: list[Row] = []
+    for name, epsilon, settings in cells:
+        solver = make_solver(name, unit="value", **settings)
         budget = Budget.from_epsilon(epsilon, 1e-5) if epsilon else None
         errors = [
             rmse(solver.fit(train, budget, Session(noise=InsecureTestNoise(seed))), test)
@@ -41,7 +45,24 @@ def run() -> list[dict[str, object]]:
                 "ratings": source,
                 "solver": name,
                 "epsilon": epsilon or "none",
+                "factors": settings.get("factors", "default"),
                 "rmse_test": round(mean(errors), 4),
             }
         )
     return rows
+
+
+def bars(rows: list[Row]) -> list[Bar]:
+    """Maximum for many factors: that of the default, and on MovieLens-1M `MANY_RMSE`."""
+    default, many = (
+        next(
+            row["rmse_test"]
+            for row in rows
+            if row["solver"] == "non-private" and row["factors"] == factors
+        )
+        for factors in ("default", MANY)
+    )
+    found = [Bar.at_most(f"non-private, {MANY} factors", many, float(str(default)))]
+    if rows[0]["ratings"] == "ml-1m":
+        found.append(Bar.at_most(f"non-private, {MANY} factors, RMSE", many, MANY_RMSE))
+    return found

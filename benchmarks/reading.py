@@ -88,5 +88,6 @@ def bars(rows: list[Row]) -> list[Bar]:
         *(
             Bar.at_most(f"{name}: time, times polars' own", row["times_polars"], TIMES_POLARS)
             for name, row in zip(names, rows, strict=True)
+            if row["format"] == "parquet"
         ),
     ]
