@@ -75,9 +75,9 @@ def test_answers_equal_those_of_the_query(threads: int | None) -> None:
 def test_ratings_are_rounded_once_for_each_view(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def counted(ratings: Any, view: ValueView) -> GridValues:
+    def counted(ratings: Any, view: ValueView, threads: int | None) -> GridValues:
         asked.append(view)
-        return on_grid(ratings, view)
+        return on_grid(ratings, view, threads)
 
     monkeypatch.setattr(module, "on_grid", counted)
     executor = LocalExecutor(RATINGS)
