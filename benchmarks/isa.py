@@ -36,10 +36,10 @@ from taciturn.queries.values import ValueView, on_grid
 from taciturn.solvers.als.solver import AlsSolver
 from taciturn.solvers.contract import PublicFacts, Seeds, Session
 from taciturn.solvers.least_squares import LeastSquaresAlgorithm
-from taciturn.solvers.paper import VALUE_LEVELS
 from tests.instruction_sets import SETS, using
 
 FACTORS, RANKS, THREADS, ROUNDS, MEAN = 20, (20, 64), 2, 5, 3.5
+LEVELS = 128  # of ratings on the grid, about as many as trainings use
 
 Work = Callable[[], object]
 
@@ -128,7 +128,7 @@ def _profiles(ratings: Ratings) -> Iterator[np.ndarray[Any, np.dtype[np.float64]
 
 def _kernels(ratings: Ratings) -> dict[str, Work]:
     """Work that is done on every instruction set."""
-    view = ValueView(grid=ValueGrid.for_scale(1, 5, VALUE_LEVELS), axis=Axis.USERS)
+    view = ValueView(grid=ValueGrid.for_scale(1, 5, LEVELS), axis=Axis.USERS)
     bases = np.full(ratings.shape[0], MEAN), np.zeros(ratings.shape[1])
     users, items = (
         AxisFeatures(rows, 1 / np.linalg.norm(rows, axis=1), base)

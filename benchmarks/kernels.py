@@ -38,7 +38,7 @@ from tests.solvers.als.test_posterior import Problem
 FACTORS = (20, 64)
 THREADS = 2
 LEVELS = 128  # steps of the scale, as under `gradient`
-MEAN = 3.5  # about the number of ratings
+MEAN = 3.5  # about the mean rating
 SAMPLE = 2_000  # ratings in the sample of a reference
 SAMPLE_ROWS = 60
 
