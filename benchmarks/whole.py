@@ -3,8 +3,8 @@
 Synthetic ratings of the size set by TACITURN_WHOLE_SIZE. The default is that of the Netflix Prize,
 about 100 million ratings of 480,000 users and 17,770 items, and takes most of an hour. `als` is
 trained with its defaults at ε = 1 under each unit, and so is `bias` under `value`, through the
-command line. Every step is a separate process. `peak_gb` is its peak memory; `times_size` is the memory of reading, without
-imports, relative to the size of the ratings.
+command line. Every step is a separate process. `peak_gb` is its peak memory; `times_size` is the
+memory of reading, without imports, relative to the size of the ratings.
 """
 
 import json
