@@ -168,7 +168,8 @@ class RunFolder:
             if self._uses.get(event, use) != use:
                 raise NoiseReuse(
                     f"the noise of event {event} was drawn for other sums; adding it to these "
-                    "would reveal the difference; start a new run"
+                    "would reveal the difference; resume on the processor of the first run or with "
+                    "its TACITURN_ISA, or start a new run"
                 )
         new = [event for event in asked if event not in self._uses]
         if new:
