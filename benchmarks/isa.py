@@ -18,24 +18,22 @@ from typing import Any
 import numpy as np
 
 from benchmarks import peers
+from benchmarks.kernels import least_squares_pass
 from benchmarks.noise import BLOCKS, numpy_noise, secure_noise
 from benchmarks.report import Bar, Row
 from benchmarks.training import ratings_at_hand
 from taciturn.accounting.budget import Budget
-from taciturn.accounting.units import Unit
 from taciturn.data.pattern import Axis
 from taciturn.data.ratings import Ratings
 from taciturn.mechanisms.grid import ValueGrid
 from taciturn.mechanisms.noise import BLOCK
-from taciturn.mechanisms.query import Released
 from taciturn.queries.error_pass import ErrorPass
 from taciturn.queries.features import AxisFeatures
 from taciturn.queries.float_pass import FloatFeatures, FloatPass
 from taciturn.queries.prediction_errors import PredictionErrorSums
 from taciturn.queries.values import ValueView, on_grid
 from taciturn.solvers.als.solver import AlsSolver
-from taciturn.solvers.contract import PublicFacts, Seeds, Session
-from taciturn.solvers.least_squares import LeastSquaresAlgorithm
+from taciturn.solvers.contract import Session
 from tests.instruction_sets import SETS, using
 
 FACTORS, RANKS, THREADS, ROUNDS, MEAN = 20, (20, 64), 2, 5, 3.5
@@ -149,7 +147,7 @@ def _kernels(ratings: Ratings) -> dict[str, Work]:
         "noise": secure_noise(THREADS),
         "grid": lambda: sums.tables(values, THREADS),
         "float": lambda: floats.run(values, left, right, THREADS),
-        **{f"pass_{rank}": _least_squares(ratings, rank) for rank in RANKS},
+        **{f"pass_{rank}": least_squares_pass(ratings, rank)[1] for rank in RANKS},
         "train": lambda: solver.fit(ratings, budget, session),
     }
 
@@ -157,22 +155,6 @@ def _kernels(ratings: Ratings) -> dict[str, Work]:
 def _references() -> dict[str, Work]:
     """NumPy's generator."""
     return {"noise": numpy_noise(THREADS)}
-
-
-def _least_squares(ratings: Ratings, factors: int) -> Work:
-    squares = LeastSquaresAlgorithm(
-        PublicFacts.of(ratings, Unit.VALUE),
-        None,
-        factors=factors,
-        iterations=1,
-        strength=0.03,
-        threads=THREADS,
-    )
-    read = Released(spec=None, tables=(ratings.values(),), noise_scales=(0.0,))
-    nothing = Released(spec=None, tables=(), noise_scales=())
-    state = squares.update(0, squares.initial_state(Seeds()), read)
-    state = squares.update(1, state, nothing)
-    return lambda: squares.update(1, state, nothing)
 
 
 def _lenskit(ratings: Ratings) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from taciturn.queries.reference import reference_tables
 from taciturn.queries.values import ValueView, on_grid
 from taciturn.queries.weighted_sums import WeightedSums
 from taciturn.solvers.contract import PublicFacts, Seeds
-from taciturn.solvers.least_squares import LeastSquaresAlgorithm
+from taciturn.solvers.least_squares import LeastSquaresAlgorithm, LeastSquaresState
 from tests.solvers.als.test_posterior import Problem
 
 FACTORS = (20, 64)
@@ -162,8 +162,10 @@ def _weighted_sums(ratings: Ratings, factors: int, _: float) -> tuple[str, Row]:
     }
 
 
-def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
-    values = ratings.values()
+def least_squares_pass(
+    ratings: Ratings, factors: int
+) -> tuple[LeastSquaresState, Callable[[], object]]:
+    """State after a first pass of least squares over both axes, and work that does another."""
     squares = LeastSquaresAlgorithm(
         PublicFacts.of(ratings, Unit.VALUE),
         None,
@@ -172,10 +174,15 @@ def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Ro
         strength=0.03,
         threads=THREADS,
     )
-    read = Released(spec=None, tables=(values,), noise_scales=(0.0,))
+    read = Released(spec=None, tables=(ratings.values(),), noise_scales=(0.0,))
     nothing = Released(spec=None, tables=(), noise_scales=())
     state = squares.update(0, squares.initial_state(Seeds()), read)
     state = squares.update(1, state, nothing)
+    return state, lambda: squares.update(1, state, nothing)
+
+
+def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Row]:
+    state, once = least_squares_pass(ratings, factors)
     side, others = ratings.by_user, state.items.copy()
     others[:, 0] = 1
     first = int(np.searchsorted(side.starts, side.columns.size // 2))
@@ -187,7 +194,7 @@ def _least_squares(ratings: Ratings, factors: int, peak: float) -> tuple[str, Ro
             equations = features.T @ features + 6 * np.eye(factors + 1)
             np.linalg.solve(equations, features.T @ state.by_user[part])
 
-    times = best_of({"taciturn": lambda: squares.update(1, state, nothing), "reference": reference})
+    times = best_of({"taciturn": once, "reference": reference})
     in_sample = int(side.starts[first + SAMPLE_ROWS] - side.starts[first])
     whole = times["reference"] * 2 * len(ratings) / in_sample
     work = len(ratings) * (factors + 1) * (factors + 2)  # both axes, half of each Gram matrix
